@@ -35,15 +35,7 @@ class Api:
     """One connection; it is not thread-safe."""
 
     def __init__(self, port: int, ca: Path, token: str, user: str | None = None, group: str | None = None) -> None:
-        """The first request opens the connection.
-
-        Args:
-            port: the port on the loopback address.
-            ca: the CA of the server.
-            token: the bearer token.
-            user: the user to impersonate, if any.
-            group: the group of that user, if any.
-        """
+        """The first request opens the connection; `user`, of a group, is impersonated."""
         self._connection = HTTPSConnection(
             "127.0.0.1", port, timeout=SECONDS, context=ssl.create_default_context(cafile=ca)
         )

@@ -23,15 +23,9 @@ def attach(
     documents: Iterable[Object] = (),
     probe: Object = PROBE,
 ) -> None:
-    """Make the API server call a port, and wait until one of the programs is called.
+    """Make the API server call a port, and wait until one of the programs is called for a probe.
 
-    Args:
-        cluster: the cluster of the API server.
-        port: the port on the loopback address.
-        ca_bundle: the CA of the webhook, PEM.
-        programs: the programs that may be called.
-        documents: contain the webhook configurations; the default is deploy/.
-        probe: a pod that the API server sends to the webhook.
+    The documents contain the webhook configurations; by default, they are those of deploy/.
     """
     called = [*filter(is_configuration, documents)] or configurations()
     cluster.apply(*(with_port_and_ca(port, ca_bundle, configuration) for configuration in called))

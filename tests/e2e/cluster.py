@@ -37,13 +37,9 @@ class Cluster:
     """A running API server with etcd; `close` stops both."""
 
     def __init__(self, binaries: Path, directory: Path, *flags: str, hosts: Sequence[str] = ()) -> None:
-        """Start it and wait until it is ready.
+        """Start it with data, keys and logs in an empty directory, and wait until it is ready.
 
-        Args:
-            binaries: the directory of etcd, kube-apiserver and kubectl.
-            directory: an empty directory for data, keys and logs.
-            flags: additional flags of kube-apiserver.
-            hosts: its names and addresses, in addition to those of the loopback interface.
+        It has more flags, and more names and addresses (`hosts`) than those of the loopback interface.
 
         Raises:
             AssertionError: one of them does not start; the message contains the end of its log.
@@ -104,12 +100,7 @@ class Cluster:
         self._start_api_server()
 
     def kubectl(self, *arguments: str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator.
-
-        Args:
-            arguments: the arguments of kubectl.
-            stdin: the input of `-f -`: a text, or an object to serialize as JSON.
-        """
+        """Run kubectl as the administrator; the input of `-f -` is a text, or an object to serialize as JSON."""
         text = stdin if isinstance(stdin, str | None) else json.dumps(stdin)
         environment = {"PATH": "", "HOME": str(self._directory), "KUBECONFIG": str(self.kubeconfig)}
         command = [str(self._binaries / "kubectl"), *arguments]

@@ -26,13 +26,7 @@ class Load:
     """
 
     def __init__(self, cluster: Cluster, namespace: str, tries: int = 1) -> None:
-        """Prepare the load; the `with` block starts it.
-
-        Args:
-            cluster: the cluster.
-            namespace: the namespace of the pods.
-            tries: the number of attempts to create a pod while the API server responds with 500; a controller never stops.
-        """
+        """Prepare the load; each pod is tried so often while the API server responds with 500: a controller never stops."""
         self._cluster = cluster
         self._namespace = namespace
         self._tries = tries

@@ -25,15 +25,7 @@ class Replica(Program):
     """One pod of the Service."""
 
     def __init__(self, tls: Path, options: list[str], log: Path, host: str = HOST, **popen: Any) -> None:
-        """Start it.
-
-        Args:
-            tls: the directory of the mounted Secret.
-            options: additional options.
-            log: the file for standard error.
-            host: the name of the Service.
-            popen: arguments of subprocess.Popen.
-        """
+        """Start it with the files of the mounted Secret, for the name of its Service."""
         self.host = host
         pair = ["--tls-cert", str(tls / pki.CERTIFICATE), "--tls-key", str(tls / pki.KEY)]
         super().__init__([*pair, *options], log, tls / pki.CA, **popen)

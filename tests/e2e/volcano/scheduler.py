@@ -122,15 +122,7 @@ class Volcano:
         binaries: Path | None = None,
         token: str = ADMIN_TOKEN,
     ) -> None:
-        """Start them.
-
-        Args:
-            cluster: the API server.
-            directory: for configuration and logs.
-            scheduler_conf: the configuration of the scheduler.
-            binaries: the directory of the binaries and CRDs; that of VOLCANO_ASSETS if None.
-            token: of the user who they are.
-        """
+        """Start them as the user of a token; the binaries and CRDs are by default those of VOLCANO_ASSETS."""
         self._daemons: list[Daemon] = []
         binaries = binaries or assets()
         assert binaries is not None, ASSETS_HELP
