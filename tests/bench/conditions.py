@@ -31,13 +31,7 @@ CONFIG = DATA / "config" / "device-config.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Expressions that the API server evaluates together.
-
-    Attributes:
-        name: of the entry of a webhook configuration, or of the fallback policy.
-        rules: which requests it reads.
-        expressions: as the program of tests/bench/cel takes them.
-    """
+    """An entry of a webhook configuration or a fallback policy; its expressions are as tests/bench/cel takes them."""
 
     name: str
     rules: list[Json]

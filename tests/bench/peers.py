@@ -42,13 +42,7 @@ NAMESPACE = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A webhook that runs.
-
-    Attributes:
-        name: in the table.
-        port, paths: where it reviews pods, in the order of the calls.
-        process: of its serving processes the first.
-    """
+    """A webhook that runs, with the paths of its reviews in the order of the calls, and the first of its processes."""
 
     name: str
     port: int

@@ -69,14 +69,7 @@ def make_checkout(directory: Path) -> Path:
 def run(
     script: str, checkout: Path, binaries: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script with the commands of this Python environment on the PATH.
-
-    Args:
-        script: for bash.
-        checkout: the working directory.
-        binaries: a directory with more commands.
-        environment: more variables.
-    """
+    """Run a script of bash in a checkout, with the commands of this Python environment and of `binaries` on the PATH."""
     inherited = {key: value for key, value in os.environ.items() if key not in NOT_INHERITED}
     path = os.pathsep.join(map(str, filter(None, (BIN, binaries, inherited["PATH"]))))
     return subprocess.run(
@@ -91,10 +84,5 @@ def run(
 
 
 def renew_outputs(page: str, output: Callable[[str], str]) -> str:
-    """The page with other outputs in its `console` blocks.
-
-    Args:
-        page: Markdown.
-        output: returns the output of a command.
-    """
+    """The page with other outputs of the commands in its `console` blocks."""
     return _CONSOLE.sub(lambda match: f"$ {match['command']}{output(match['command'])}", page)

@@ -7,13 +7,9 @@ from tests.docs.markdown import set_part, shown, tables
 
 
 def add_row(page: str, part: str, key: Mapping[str, str], counts: Mapping[str, int]) -> str:
-    """The page with a row in the table of a part.
+    """The page with a row in the table of a part; a row with the same key, the first columns, is replaced.
 
-    Args:
-        page: with the markers of the part.
-        part: its name in the markers.
-        key: the first columns; a row with the same values is replaced.
-        counts: the other columns; a new one becomes the last, and what a row does not count is 0.
+    A new count becomes the last column, and what a row does not count is 0.
     """
     head, rows = [*key, *counts], []
     if found := tables(shown(page)[part]):

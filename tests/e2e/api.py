@@ -14,13 +14,7 @@ from tests.server.client import SECONDS
 
 @dataclass(frozen=True)
 class Response:
-    """A response of the API server.
-
-    Attributes:
-        status: the HTTP status.
-        body: the object, or a Status with the reason of the failure.
-        warnings: the texts of the `Warning` headers.
-    """
+    """A response of the API server: the object, or a Status with the reason of the failure, and the texts of `Warning`."""
 
     status: int
     body: Any

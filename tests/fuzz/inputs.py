@@ -92,11 +92,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 def changed(data: bytes, seed: int, change_bytes: Callable[[bytes], bytes], *, prefix: int) -> bytes:
     """The input with other values in one to four places of its JSON, or with other bytes if it is no JSON or one time in ten.
 
-    Args:
-        data: the input.
-        seed: of what is chosen.
-        change_bytes: changes any bytes.
-        prefix: how many bytes are before the JSON.
+    A prefix of so many bytes is before the JSON.
     """
     chance = random.Random(seed)
     if chance.random() < 0.1:

@@ -40,14 +40,7 @@ AMOUNTS = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """The settings and a pod.
-
-    Attributes:
-        pod: the pod.
-        nodes: as the API server has them; None if they are unknown.
-        nvidia: keys over the device config's `nvidia:`.
-        policy: the policy.
-    """
+    """The settings and a pod: nodes as the API server has them, None if unknown, and keys over the device config's."""
 
     pod: dict[str, Any]
     nodes: list[dict[str, Any]] | None
