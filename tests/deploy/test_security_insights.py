@@ -9,6 +9,7 @@ from tests.deploy.files import ROOT, Json
 from tests.deploy.test_workflows import PROJECT, WORKFLOWS
 
 FILE = ROOT / "SECURITY-INSIGHTS.yml"
+INSIGHTS = yaml.safe_load(FILE.read_text())
 SOURCE = PROJECT["urls"]["Source"]
 # https://github.com/ossf/security-insights-spec, schema.cue: what is required, and how some of it is written
 REQUIRED = {
@@ -36,28 +37,23 @@ def at(value: Json | list[Json], path: str) -> list[Json]:
     return at(value[step], rest) if path else [value]
 
 
-@pytest.fixture(scope="module")
-def insights() -> Json:
-    return yaml.safe_load(FILE.read_text())
-
-
 @pytest.mark.parametrize("path", REQUIRED)
-def test_it_has_the_required_fields(path: str, insights: Json):
-    found = at(insights, path)
+def test_it_has_the_required_fields(path: str):
+    found = at(INSIGHTS, path)
     assert found
     for field, _, pattern in (each.partition("=") for each in REQUIRED[path].split()):
         assert all(re.fullmatch(pattern or ".+", str(each[field])) for each in found), field
 
 
-def test_it_names_the_repository_its_licence_and_files_that_exist(insights: Json):
-    repository = insights["repository"]
+def test_it_names_the_repository_its_licence_and_files_that_exist():
+    repository = INSIGHTS["repository"]
     assert (repository["url"], repository["license"]["expression"]) == (SOURCE, PROJECT["license"])
     files = re.findall(rf"{re.escape(SOURCE)}/blob/main/(\S+)", FILE.read_text())
     assert [file for file in files if not (ROOT / file).is_file()] == []
     assert FILE.name in files
 
 
-def test_the_tools_run_in_workflows_or_tests(insights: Json):
+def test_the_tools_run_in_workflows_or_tests():
     used = "".join(path.read_text() for path in [*WORKFLOWS, ROOT / "pyproject.toml"]).lower()
-    tools = [tool["name"] for tool in insights["repository"]["security"]["tools"]]
+    tools = [tool["name"] for tool in INSIGHTS["repository"]["security"]["tools"]]
     assert [name for name in tools if name.lower().split()[-1] not in used] == []
