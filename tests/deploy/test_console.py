@@ -6,11 +6,11 @@ from webhook.cli import console
 from webhook.console.guard import LOOPBACK
 from webhook.pod import quantity
 
-FOUND = DEPLOY / "overlays" / "console"
+OVERLAY = DEPLOY / "overlays" / "console"
 
 
 def test_it_listens_on_loopback_only_and_the_volume_of_the_audit_log_is_large_enough():
-    pod = one(built(FOUND), "Deployment")["spec"]["template"]["spec"]
+    pod = one(built(OVERLAY), "Deployment")["spec"]["template"]["spec"]
     (arguments,) = [each["args"] for each in pod["containers"] if each["name"] == "console"]
     options = parsed(console.command, arguments[1:])
     assert (options.bind.rpartition(":")[0] in LOOPBACK, options.allow_host) == (True, ())
@@ -20,5 +20,5 @@ def test_it_listens_on_loopback_only_and_the_volume_of_the_audit_log_is_large_en
 
 
 def test_it_adds_no_permission():
-    default, found = ([each for each in built(where) if each["kind"] != "Deployment"] for where in (DEPLOY, FOUND))
+    default, found = ([each for each in built(where) if each["kind"] != "Deployment"] for where in (DEPLOY, OVERLAY))
     assert found == default
