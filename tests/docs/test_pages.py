@@ -13,7 +13,7 @@ import yaml
 
 from tests.cases import each_case
 from tests.deploy.files import DEPLOY
-from tests.docs.commands import BIN, ENGLISH, PAGES, README, ROOT, SAMPLES
+from tests.docs.commands import BIN, CHINESE, ENGLISH, PAGES, README, ROOT, SAMPLES
 from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks, headings, prose, slug, spans, tables, targets
 from webhook.cli.main import main
@@ -259,3 +259,19 @@ def test_the_cells_of_tables_are_short():
     for file in ENGLISH:
         cells = [cell for table in tables(file.read_text()) for row in table[1:] for cell in row]
         assert [cell for cell in cells if len(re.sub(r"\]\([^)]*\)", "]", cell).split()) > 25] == [], file
+
+
+@pytest.mark.parametrize("page", [README, CHINESE], ids=["English", "Chinese"])
+def test_a_readme_is_short(page: Path):
+    assert len(page.read_text().splitlines()) <= 150
+
+
+def test_the_first_link_leads_to_manifests_to_copy():
+    assert targets(README.read_text())[1] == "docs/request.md"  # after that of the other language
+
+
+def test_the_proof_in_one_number_is_that_of_the_table():
+    (table,) = [rows for rows in tables((DOCS / "proof.md").read_text()) if "differences" in rows[0]]
+    pods = sum(int(row[3].replace(",", "")) for row in table[1:])
+    assert f"**{sum(int(row[-1]) for row in table[1:])} of {pods:,} random pods**" in README.read_text()
+    assert f"code of {len({row[0] for row in table[1:]})} releases" in README.read_text()
