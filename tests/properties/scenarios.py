@@ -232,11 +232,12 @@ def _node(name: str, text: str) -> dict[str, Any]:
     if text in _OTHERS:
         return _OTHERS[text](name)
     cards, *words = text.split()
-    number, memory = map(int, cards.split("x"))
+    parts = [tuple(map(int, part.split("x"))) for part in cards.split("+")]
+    sizes = [memory for number, memory in parts for _ in range(number)]
     kind = next((word for word in words if word[0].isupper()), "A100")
     mode = "mig" if "mig" in words else "hami-core"
     found = strategies.node_json(
-        name, strategies.register([(f"NVIDIA-{kind}", memory)] * number, mode, prefix=f"GPU-{name}")
+        name, strategies.register([(f"NVIDIA-{kind}", memory) for memory in sizes], mode, prefix=f"GPU-{name}")
     )
     if "native" in words:
         found["status"]["allocatable"][names.NVIDIA_GPU] = "2"
