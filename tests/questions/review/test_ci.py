@@ -14,7 +14,7 @@ from tests.cli.conftest import only_rules
 from tests.questions import needs
 from tests.reviewing import ALL_FAMILIES, snapshot
 from webhook.cli.complaints import Complaints
-from webhook.document_review import Reviewed, review_document
+from webhook.document_review import review_document
 from webhook.inputs.documents import parse_documents
 from webhook.questions.review.text import FORMATS
 
@@ -94,16 +94,11 @@ RUN = closed(
 SARIF = closed("version runs", **{"$schema": STRING}, version={"const": "2.1.0"}, runs=array(RUN))
 
 
-def reviews(policy: Any = None) -> list[Reviewed]:
-    settings = snapshot(*ALL_FAMILIES, **only_rules("cores-range", "host-access"), **(policy or {}))
-    return [review_document(document, settings) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
-
-
 def render(form: str, unread: int = 0, policy: Any = None) -> str:
-    stream = io.StringIO()
-    report = FORMATS[form](stream)
-    for reviewed in reviews(policy):
-        report.add(reviewed, None)
+    report = FORMATS[form](stream := io.StringIO())
+    settings = snapshot(*ALL_FAMILIES, **only_rules("cores-range", "host-access"), **(policy or {}))
+    for document in parse_documents(MANIFEST.encode(), "my pods.yaml"):
+        report.add(review_document(document, settings), None)
     report.finish(Complaints(unread))
     return stream.getvalue()
 
@@ -157,16 +152,15 @@ def test_a_policy_that_only_audits_gives_no_error():
 
 
 def test_junit_has_a_case_for_each_object_with_pods():
-    root = ET.fromstring(render("junit", unread=1))
-    suite, unreadable = root
+    suite, unreadable = ET.fromstring(render("junit", unread=1))
     assert suite.attrib == {"name": "my pods.yaml", "tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
     assert (unreadable.get("errors"), unreadable.get("tests")) == ("1", "1")
     cases = {case.get("name"): case for case in suite}
     assert list(cases) == ["default/Pod/fine", "team/Deployment/web%", "kube-system/Pod/system"]
-    failure = cases["team/Deployment/web%"].find("failure")
+    failure, output = (cases["team/Deployment/web%"].find(tag) for tag in ("failure", "system-out"))
     assert failure.get("type") == "cores-range"
     assert failure.text.startswith("line 18, column 15: spec.template.spec.containers[0]")
-    assert "host-access" in cases["team/Deployment/web%"].find("system-out").text
+    assert "host-access" in output.text
 
 
 def test_a_concise_line_begins_with_its_place():
