@@ -115,6 +115,15 @@ def test_a_decision_in_full(client: Any):
     get_page(client, f"/decisions/{'9' * 5000}", 404)  # more digits than Python reads
 
 
+def test_the_places_of_a_patch_are_field_paths(tmp_path: Path):
+    patch = [
+        {"op": "add", "path": "/spec/tolerations/-"},
+        {"op": "move", "from": "/metadata/labels/a~1b", "path": "/c/0"},
+    ]
+    page = get_page(console_client(write(tmp_path / "log", [LINES[0] | {"patch": patch}])), "/decisions/1")
+    assert [text in page.text for text in ("spec.tolerations[end]", "metadata.labels[a/b]", "c[0]")] == [True] * 3
+
+
 def test_a_decision_names_the_exceptions_that_it_used(tmp_path: Path):
     used = {"rule": "cores-range", "until": "2026-12-31", "reason": HOSTILE, "owner": "gpu-team"}
     client = console_client(write(tmp_path / "log", [LINES[1] | {"exceptions": [used, 7, {}]}]))
