@@ -104,6 +104,11 @@ def test_a_refusal_is_marked_at_its_line(client):
     assert "/rules/cores-range" in [each.get("href") for each in page.all("a")]
 
 
+def test_why_a_kind_of_node_takes_no_pod_is_written_once(client):
+    page = post(client, POD.replace("vgpu-cores: 150", "vgpu-memory: 50000"))
+    assert page.text.count("is refused first by") == 2, "beside each of two drawings, and not below it"
+
+
 def test_the_form_keeps_what_was_written(client):
     settings = "rules.cores-range=warn\r\nrules.fits-no-node=off\r\n"
     page = post(client, POD, namespace="team-x", settings=settings, split="3")
