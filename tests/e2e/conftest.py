@@ -61,9 +61,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with nodes, in which each test installs the webhook and removes it again."""
+    """A cluster for one module, with nodes, in which the webhook was never installed."""
     with start_cluster(tmp_path_factory) as cluster:
         cluster.apply(*namespace_objects("users"))
         with cluster.api() as api:
