@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, only_rules, pod, vgpus
-from tests.cli.rows import rows
+from tests.cli.rows import rows, table_of
 from tests.cli.test_terminal import TerminalStream
 from tests.cluster.apihttp import ReceivedRequest
 from tests.cluster.apiserver import ApiServer, Object, config_map
@@ -37,28 +37,10 @@ def settings(only):
     return "--fleet", FLEET, "--device-config", CONFIG, *only(*RULES)
 
 
-def bound_pod(name: str, cores: int = 50, namespace: str = "team", owner: str = "", **fields: Any) -> dict[str, Any]:
+def bound_pod(name: str, cores: int = 50, namespace: str = "team") -> dict[str, Any]:
     """A pod that is bound to a node."""
-    metadata: dict[str, Any] = {"namespace": namespace, "annotations": {names.VGPU_NODE: "gpu-a"}}
-    controller = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "controller": True}
-    metadata |= {"ownerReferences": [controller]} if owner else {}
-    return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="elsewhere", **fields)
-
-
-def listed(*items: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "items": list(items), "kind": "List"}
-
-
-def pods_and_others() -> dict[str, Any]:
-    return listed(
-        bound_pod("good"),
-        bound_pod("db-0", 150, owner="db"),
-        bound_pod("db-1", 150, owner="db"),
-        bound_pod("loose", schedulerName="default-scheduler", namespace="other"),
-        bound_pod("done", 150) | {"status": {"phase": "Succeeded"}},
-        pod("plain", metadata={"namespace": "team"}),
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}},
-    )
+    metadata = {"namespace": namespace, "annotations": {names.VGPU_NODE: "gpu-a"}}
+    return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="elsewhere")
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -66,7 +48,7 @@ def pods_and_others() -> dict[str, Any]:
 
 @pytest.mark.parametrize("dump", [lambda value: json.dumps(value, indent=1), yaml.safe_dump])
 def test_reports_have_the_line_of_each_finding_and_name_unreadable_files(run, write, tmp_path, dump, settings):
-    text = dump(pods_and_others())
+    text = dump(table_of(__file__)["files"]["all.json"])
     path, missing = write("all.yaml", text), tmp_path / "none.yaml"
     result = run("scan", *settings, "-o", "sarif", path, missing)
     (log,) = json.loads(result.out)["runs"]
@@ -125,7 +107,8 @@ def test_progress_is_shown_on_a_terminal_only(run, write, monkeypatch, settings)
     seconds = itertools.count()
     monkeypatch.setattr("time.monotonic", lambda: float(next(seconds)))
     padding = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "x" * MAX_MANIFEST_BYTES}}
-    path = write("all.json", listed(*[bound_pod(f"p{number}") for number in range(64)], padding))
+    pods = [bound_pod(f"p{number}") for number in range(64)]
+    path = write("all.json", {"apiVersion": "v1", "items": [*pods, padding], "kind": "List"})
     command = ("scan", *settings, "--findings-only", path)
     assert run(*command).err == ""
     terminal = TerminalStream()
@@ -155,17 +138,14 @@ class ReportServer(ApiServer):
         return super().page(request) | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
 
-def policy_map(policy: dict[str, Any]) -> Object:
-    return config_map(names.POLICY_MAP, {names.POLICY_KEY: json.dumps(policy)})
-
-
 @pytest.fixture
 def api() -> Iterator[ReportServer]:
     with ReportServer() as server:
         server.put("/api/v1/nodes", *yaml.safe_load(FLEET.read_text())["items"])
         config = config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: CONFIG.read_text()})
         server.put("/api/v1/namespaces/volcano-system/configmaps", config)
-        server.put("/api/v1/namespaces/vgpu-webhook/configmaps", policy_map(only_rules(*RULES)))
+        policy = config_map(names.POLICY_MAP, {names.POLICY_KEY: json.dumps(only_rules(*RULES))})
+        server.put("/api/v1/namespaces/vgpu-webhook/configmaps", policy)
         yield server
 
 

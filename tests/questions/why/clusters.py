@@ -86,20 +86,11 @@ def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=No
     }
 
 
-def written(
-    *,
-    slices=None,
-    owner=None,
-    labels=None,
-    annotations=None,
-    created="",
-    terminating=False,
-    also=None,
-    limits=None,
-    task="",
-    **fields,
-):
+def written(**fields):
     """A pod of a row: amounts, or the `slices` that it holds, each with memory and cores; metadata; more of its spec."""
+    metadata = ("owner", "labels", "annotations", "created", "terminating", "task")
+    owner, labels, annotations, created, terminating, task = (fields.pop(key, None) for key in metadata)
+    slices, limits, also = (fields.pop(key, None) for key in ("slices", "limits", "also"))
     amounts = {key: fields.pop(key) for key in NAMES if key in fields}
     status = {key: fields.pop(key) for key in ("phase", "reason") if key in fields}
     place = {key: fields.pop(key) for key in ("name", "namespace", "node", "group") if key in fields}
@@ -156,21 +147,9 @@ def blind_node(name):
     return gpu_node(name, 1, offers={names.VGPU_MEMORY: "0"})
 
 
-def node(
-    name,
-    *,
-    cards=0,
-    npus=0,
-    parts=2,
-    gpushare=None,
-    blind=False,
-    restarting=False,
-    offers=None,
-    spec=None,
-    status=None,
-    **more,
-):
+def node(name, *, cards=0, npus=0, parts=2, offers=None, spec=None, status=None, **more):
     """A node of a row."""
+    gpushare, blind, restarting = (more.pop(key, None) for key in ("gpushare", "blind", "restarting"))
     if gpushare or blind:
         made = gpushare_node(name, *gpushare) if gpushare else blind_node(name)
     elif npus:
