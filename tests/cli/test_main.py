@@ -27,23 +27,9 @@ test_command = rows(__file__)
 
 ROOT = Path(__file__).parents[2]
 COMMAND = next(iter(COMMANDS))
-# Modules that import slowly and that only some commands need.
-HEAVY = {
-    "asyncio",
-    "cryptography",
-    "flask",
-    "gunicorn",
-    "jsonpatch",
-    "kubernetes",
-    "pydantic",
-    "sqlalchemy",
-    "sqlite3",
-    "urllib3",
-    "yaml",
-}
 SERVERS_AND_CLIENTS = {"flask", "gunicorn", "kubernetes", "sqlalchemy", "sqlite3", "urllib3"}
-
-
+# Modules that import slowly and that only some commands need.
+HEAVY = SERVERS_AND_CLIENTS | {"asyncio", "cryptography", "jsonpatch", "pydantic", "yaml"}
 ALWAYS_HEAVY = {"certs", "serve", "console"}  # the commands that always need a server or the client of the API server
 
 
