@@ -10,7 +10,7 @@ from webhook.rules.unjudged import MAX_UNJUDGED, unjudged_devices
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
-SLICE = "; for a slice of a card write volcano.sh/vgpu-number: 1, and volcano.sh/vgpu-memory in MiB"
+SLICE = "; for a slice of a card write volcano.sh/vgpu-number: 1, and volcano.sh/vgpu-memory in MiB (without it, a whole card)"
 MIG = (
     "; for a slice of its size write volcano.sh/vgpu-number: 1, and volcano.sh/vgpu-memory: 5120, with the annotation "
     "volcano.sh/vgpu-mode: mig for an instance"

@@ -29,6 +29,7 @@ class Word(NamedTuple):
         name: as pods write it; `{}` stands for the name of a container.
         place: where.
         role: what it counts; None if it is no amount.
+        also: what else it counts; None if nothing.
         unit: how many MiB, cards or per cent its 1 is.
         here: the annotation that says the same here; empty if none does, the name itself if Volcano reads it, too.
         values: those that the annotation may have here; empty: any.
@@ -40,6 +41,7 @@ class Word(NamedTuple):
     name: str
     place: Place
     role: Role | None = None
+    also: Role | None = None
     unit: int | Fraction = 1
     here: str = ""
     values: tuple[str, ...] = ()
@@ -296,8 +298,9 @@ _ALL = (
             Word(
                 "koordinator.sh/gpu",
                 _RESOURCE,
-                note="Koordinator reads it as gpu-core and gpu-memory-ratio; write these two",
-                blocks=True,
+                Role.PERCENTAGE,
+                Role.CORES,
+                note="counted in per cent: 100 are a card",
             ),
             Word(
                 "koordinator.sh/gpu-isolation-provider",
@@ -319,11 +322,12 @@ _ALL = (
                 "scheduling.koordinator.sh/device-allocate-hint",
                 "scheduling.koordinator.sh/device-joint-allocate",
                 "scheduling.koordinator.sh/gpu-partition-spec",
+                "scheduling.koordinator.sh/numa-topology-spec",
                 sign=False,
             ),
             Word("scheduling.koordinator.sh/device-allocated", _ANNOTATION, note=_WRITTEN, sign=False),
         ),
-        prefixes=("koordinator.sh/gpu", "scheduling.koordinator.sh/gpu-", "scheduling.koordinator.sh/device-"),
+        prefixes=("koordinator.sh/gpu", "scheduling.koordinator.sh/"),
         schedulers=("koord-scheduler",),
         sums=frozenset({Role.MEMORY, Role.PERCENTAGE, Role.CORES}),
     ),
@@ -381,6 +385,11 @@ PREFIXED = {dialect.id for dialect in _ALL for word in dialect.words if word.pla
 
 
 def dialects_with(used: Collection[str]) -> list[Dialect]:
-    """The dialects that have one of some names of a pod."""
-    prefixed = any([name.startswith(PREFIXES) for name in used])
-    return [one for one in _ALL if not _NAMES[one.id].isdisjoint(used) or (prefixed and one.id in PREFIXED)]
+    """The dialects that have one of some names of a pod, or all names below a prefix of it."""
+    below = {dialect.id for dialect in _ALL for name in used if name.startswith(dialect.prefixes)}
+    return [one for one in _ALL if one.id in below or not _NAMES[one.id].isdisjoint(used)]
+
+
+def vendor_of(resource: str) -> str:
+    """Whose cards a resource is for, if they are no vGPUs; else empty."""
+    return next((title for prefix, title in names.OTHER_VENDORS.items() if resource.startswith(prefix)), "")

@@ -54,6 +54,7 @@ class DialectAmounts(NamedTuple):
         """
         config, counted = self.config, self._counted
         given = {word.role: self._exact(word, raw) for word, raw in asked.items() if word.role is not None}
+        given = {word.also: given[word.role] for word in asked if word.role and word.also} | given
         if whole := counted in given and Role.NUMBER not in given and given[counted] >= _WHOLE:
             given = _whole_cards(given[counted], next(word for word in asked if word.role is counted))
         wanted: dict[Role, Fraction] = {} if Role.NUMBER in own else {Role.NUMBER: Fraction(1)}

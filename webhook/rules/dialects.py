@@ -8,7 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.dialects import ANNOTATIONS, DIALECTS, PREFIXED, PREFIXES, Dialect, Place, Word, dialects_with
+from webhook.devices.dialects import (
+    ANNOTATIONS,
+    DIALECTS,
+    PREFIXED,
+    PREFIXES,
+    Dialect,
+    Place,
+    Word,
+    dialects_with,
+    vendor_of,
+)
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
@@ -240,6 +250,11 @@ class _Reader:
             return "Volcano's device plugin serves regular containers only; request the card there"
         if second and self._context.cluster.target.one_container:
             return "Volcano's device plugin serves one container of a pod; make several pods"
+        vendors = map(vendor_of, {**container.limits, **container.requests})
+        if vendor := next(filter(None, vendors), ""):
+            return (
+                f"the container requests cards of {vendor}, which Volcano does not share; leave the pod to that system"
+            )
         return ""
 
     def _misspelt(self) -> tuple[list[Step], list[Step]]:
@@ -255,7 +270,10 @@ class _Reader:
         """Whether a name shows the dialect, the pod's scheduler does, or the policy says so."""
         scheduler, dialect = self._pod.view.scheduler, self._dialect
         words = {**self._annotations, **{word: 0 for asked in self._containers.values() for word in asked}}
-        if scheduler in dialect.schedulers or any(word.sign for word in words):
+        below = (
+            name.startswith(dialect.prefixes) for each in self._containers for name in {**each.limits, **each.requests}
+        )
+        if scheduler in dialect.schedulers or any(word.sign for word in words) or any(below):
             return True
         ours = scheduler in ("", names.DEFAULT_SCHEDULER, *self._context.cluster.policy.scheduler_names)
         return ours and self._context.effective.dialects[dialect.id] is DialectUse.TRANSLATE

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.dialects import AMOUNTS, DIALECTS, RESOURCES
+from webhook.devices.dialects import AMOUNTS, DIALECTS, RESOURCES, vendor_of
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.nodes import is_qualified
@@ -18,6 +18,7 @@ from webhook.pod import quantity
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.choices import DialectUse, Level
+from webhook.rules.context import KnownCluster
 from webhook.rules.dialects import dialect_names
 from webhook.rules.reviewed_pod import ReviewedPod
 
@@ -141,11 +142,6 @@ def _offered(resource: str, pod: ReviewedPod) -> str:
     return "no node offers it" if node is None else f"node {wording.unquoted(node)} offers it"
 
 
-def vendor_of(resource: str) -> str:
-    """Whose cards a resource is for, if they are no vGPUs; else empty."""
-    return next((title for prefix, title in names.OTHER_VENDORS.items() if resource.startswith(prefix)), "")
-
-
 def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
     """What to write for as many slices of a card, or for the resource to count; empty if there is nothing to advise."""
     config, fleet = pod.cluster.config, pod.cluster.known_fleet
@@ -156,27 +152,31 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
         return "" if serves else f"; a vGPU is a slice of an NVIDIA card, and no card of {vendor}"
     number = 1 if amount is None or _OF_A_CARD.search(resource) else amount
     if _NPU.search(resource):
-        return _of_npus(number, pod)
+        return advice_of_npus(number, pod.cluster)
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
+    own = (one.resource for one in pod.amounts if one.family in (Family.VGPU, Family.GPUSHARE) and one.value)
+    if resource != CLAIMS and (beside := next(own, "")):
+        return f"; the pod requests {beside} already, so remove it"
     useless = names.CHOOSING_ANNOTATIONS & pod.view.annotations.keys() if resource == names.NVIDIA_GPU else ()
     also = f"; nothing reads {' and '.join(sorted(useless))} without it" if useless else ""
     vgpu, unit = config.vgpu, wording.unit_of(config.vgpu.memory_factor)
     what, each = ("a slice of a card", "") if number == 1 else (f"slices of {number} cards", " for each")
     memory = f"{vgpu.memory_name} in {unit}{each}"
+    whole = "" if vgpu.default_memory else f" (without it, {'a whole card' if number == 1 else 'whole cards'})"
     if mig := _MIG.match(resource):
         what = f"{'a slice' if number == 1 else f'{number} slices'} of its size"
         instances = [one for models in vgpu.mig_models for cut in models.geometries for one in cut.instances]
         sizes = [one.memory // vgpu.memory_factor for one in instances if one.name == mig[1]]
-        memory = f"{vgpu.memory_name}: {min(sizes)}" if sizes else memory
+        memory, whole = f"{vgpu.memory_name}: {min(sizes)}" if sizes else memory, ""
         if fleet is None or any(card.geometries is not None for shape in fleet.vgpu.shapes for card, _ in shape.kinds):
             memory += f", with the annotation {names.VGPU_MODE}: {names.MODE_MIG} for an instance"
-    return f"; for {what} write {vgpu.number_name}: {number}, and {memory}{also}"
+    return f"; for {what} write {vgpu.number_name}: {number}, and {memory}{whole}{also}"
 
 
-def _of_npus(number: int, pod: ReviewedPod) -> str:
+def advice_of_npus(number: int, cluster: KnownCluster) -> str:
     """What to write for NPUs that some node offers; empty if none does."""
-    fleet, config = pod.cluster.known_fleet, pod.cluster.config
+    fleet, config = cluster.known_fleet, cluster.config
     offered = offered_roles(fleet, config)
     chips = [chip for chip in config.ascend.chips if chip.number_name in offered]
     if fleet is None or not chips:

@@ -12,8 +12,8 @@ from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, exit_code, report_warning
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal
-from webhook.devices.dialects import DIALECTS, Dialect, Place
-from webhook.document_review import review_document, templates_by_shape
+from webhook.devices.dialects import DIALECTS, Dialect, Place, vendor_of
+from webhook.document_review import review_document, templates_by_shape, with_classes
 from webhook.errors import WebhookError
 from webhook.inputs.documents import Document, is_object, read_documents, to_review
 from webhook.inputs.positions import steps_of
@@ -28,7 +28,6 @@ from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.unjudged import vendor_of
 from webhook.rules.validate import foreign_dialect
 from webhook.snapshot import Snapshot
 from webhook.wire.models import Request
@@ -90,7 +89,7 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
 
     An object that was converted is reviewed, and there is a sentence for each reason to refuse it.
     """
-    request = to_review(document)
+    request, snapshot = to_review(document), with_classes(snapshot, document)
     raw = request.object or {}
     context = snapshot.context_of(request)
     if dialect:

@@ -16,7 +16,9 @@ node may offer the name, or Dynamic Resource Allocation serve it.
 
 from webhook import names
 from webhook.devices.unknown import UnknownName
+from webhook.pod import quantity
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, deny, wording
+from webhook.rules.unjudged import advice_of_npus
 
 NO_SECTION = (
     "{} requests vGPUs, but this device config has no section nvidia, so Volcano sees no vGPUs; add the section to the "
@@ -62,5 +64,8 @@ def _remedy(unknown: UnknownName, context: Context) -> str:
     if unknown.resource.startswith(names.VOLCANO_DOMAIN):
         return f"use {', '.join(context.cluster.config.vgpu.role_names.values())}, or remove it"
     if unknown.resource.startswith(names.ASCEND_PREFIX):
-        return "add its chip to the section vnpus of the device config, then restart the scheduler"
+        amount = quantity.whole(unknown.container.limits.get(unknown.resource))
+        other = advice_of_npus(amount or 1, context.cluster).removeprefix("; ")
+        add = "add its chip to the section vnpus of the device config, then restart the scheduler"
+        return f"{other}; or {add}" if other else add
     return "use a name that a node offers, or remove it"
