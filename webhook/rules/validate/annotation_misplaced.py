@@ -1,14 +1,16 @@
-"""Volcano reads how a pod wants its cards from the annotations of the pod.
+"""Volcano reads how a pod wants its cards from the annotations of the pod, and so do other systems.
 
-Finds:    a mode, gputype, UUIDs or a group policy as a label, or on a workload whose template lacks it
+Finds:    a mode, gputype, UUIDs or a group policy as a label; these or another system's, on a workload whose template lacks it
 Why:      nothing reads it there, so the pod gets any card in any mode.
 """
 
 from webhook import names
+from webhook.devices.dialects import ANNOTATIONS
 from webhook.pod.fields import labels
 from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 
 READ = names.CHOOSING_ANNOTATIONS
+OF_PODS = READ | ANNOTATIONS  # whoever reads them, it is from pods
 
 AS_LABEL = "{key} is a label here, where nothing reads it; write it under metadata.annotations"
 ON_WORKLOAD = "{key} is read from the pods, not from {who}; move it to the annotations of the pod template"
@@ -16,19 +18,26 @@ ON_WORKLOAD = "{key} is read from the pods, not from {who}; move it to the annot
 
 def _check_workload(workload: Workload, _context: Context) -> Findings:
     """Find annotations of the workload that the template of a pod with devices lacks."""
-    if READ.isdisjoint(workload.annotations) or not workload.requests_devices:
-        return
-    pods = [workload.pods[role.template] for role in workload.roles]
-    for key in sorted(READ.intersection(workload.annotations)):
-        if any(pod.requested and key not in pod.view.annotations for pod in pods):
+    for key in sorted(OF_PODS.intersection(workload.annotations)):
+        if any([key not in pod.view.annotations for pod in _concerned(workload, key)]):
             yield Finding(wording.annotation_path(key), ON_WORKLOAD.format(key=key, who=workload.who))
+
+
+def _concerned(workload: Workload, key: str) -> list[ReviewedPod]:
+    """The pods that request what an annotation is about: devices of Volcano's, or those of another system."""
+    if key in READ:
+        return [pod for role in workload.roles if (pod := workload.pods[role.template]).requested]
+    return [pod for pod in workload.pods.values() if pod.requested or pod.foreign]
 
 
 @warn(
     "a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
     needs=labels(*READ),
     check_workload=_check_workload,
-    reads=[f"{owner}.annotations[{key}]" for owner in ("metadata", "workload.metadata") for key in READ],
+    reads=[
+        *(f"metadata.annotations[{key}]" for key in OF_PODS),
+        *(f"workload.metadata.annotations[{key}]" for key in OF_PODS),
+    ],
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find annotations that are written as labels."""
