@@ -14,7 +14,7 @@ from webhook.devices.nearest import Change
 from webhook.devices.nodes import numbers_of
 from webhook.devices.occupancy import FINISHED, REJECTED
 from webhook.devices.verdict import Reason
-from webhook.document_review import exemption, review_document
+from webhook.document_review import exemption, is_reviewed_kind, review_document
 from webhook.errors import ConfigError, RequestError
 from webhook.existing_objects import as_written, assignment_violation
 from webhook.existing_objects import judge as judge_object
@@ -34,7 +34,6 @@ from webhook.rules.dialects import dialect_steps
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.unjudged import MAX_UNJUDGED, NOT_OFFERED, unjudged_devices, unoffered
 from webhook.rules.validate import node_name_set, queue_capability, status_too_large
-from webhook.wire.models import SETTINGS
 
 MAX_PODS = 10  # of one object, each with another request
 
@@ -80,6 +79,10 @@ class WaitAnswer:
         return sorted([one for one in (*self.fits, *self.reasons) if one.family], key=lambda one: rank(one.verdict))
 
 
+class _NoPodsError(ConfigError):
+    """An object is none whose pods could wait."""
+
+
 def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tuple[list[WaitAnswer], list[str]]:
     """Explain the objects of a manifest: the answers, and why the other objects have none.
 
@@ -94,7 +97,7 @@ def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tup
         except (ConfigError, RequestError) as error:
             errors.append(error)
     if errors and not answers:
-        raise errors[0]
+        raise next((error for error in errors if not isinstance(error, _NoPodsError)), errors[0])
     return answers, [str(error) for error in errors]
 
 
@@ -279,9 +282,11 @@ class _Examined:
         return lambda change: created(change) and kept(change) <= kept(None)
 
     def _without_devices(self, pods: Sequence[ReviewedPod], not_judged: Sequence[str]) -> ConfigError:
-        if not self._reviewed.has_pods or self._reviewed.request.kind in SETTINGS:
-            return ConfigError(f"{self._about['kind']} {self._about['name'] or '(no name)'}: it has no pods")
-        whose = f"{self._about['kind']} {self._about['name'] or '(no name)'}: its pods request"
+        who = f"{self._about['kind']} {self._about['name'] or '(no name)'}"
+        if not pods and not is_reviewed_kind(self._reviewed.request, self._live.snapshot):
+            why = self._reviewed.not_reviewed
+            return ConfigError(f"{who}: {why}") if why else _NoPodsError(f"{who}: it has no pods")
+        whose = f"{who}: its pods request"
         if foreign := _foreign(pods):
             return ConfigError(
                 f"{whose} devices by names that nobody reads here, so no scheduler gives them any: {foreign}"
