@@ -1,18 +1,19 @@
 """Reviews a document as the webhook would."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.errors import RequestError
-from webhook.inputs.documents import Document, shown_name, to_review
+from webhook.inputs.documents import Document, flattened, shown_name, to_review
 from webhook.lenient import at
 from webhook.outcome import Outcome, Violation
 from webhook.pod import quantity
 from webhook.pod.templates import Template, read_templates
-from webhook.pod.unknown_kinds import find_templates, holds_pods, named_at
+from webhook.pod.unknown_kinds import find_templates, holds_pods, named_at, walk
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.review.endpoints import review
@@ -23,7 +24,11 @@ from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_device
 from webhook.rules.validate.device_misplaced import AMOUNTS, beside_containers, find_devices
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten
+from webhook.volcano.device_classes import DeviceClass, DeviceClasses, read_device_class
 from webhook.wire.models import SETTINGS, Request
+
+if TYPE_CHECKING:
+    from webhook.inputs.positions import SourceText
 
 # Groups of kinds that name devices.
 _WITHOUT_PODS = ("", POD_GROUP[0], "node.k8s.io", "resource.k8s.io", "kueue.x-k8s.io")
@@ -48,6 +53,7 @@ _FIELD = (
     "where it belongs, of a pod below spec, or remove it"
 )
 RENDER = "render it first: `kubectl kustomize . | vgpu-webhook review -`"
+KUSTOMIZE = "kustomize.config.k8s.io"
 _OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
 
@@ -72,6 +78,8 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
         RequestError: the kind is one that the webhook reviews, but in other letters, which the API server refuses.
     """
     group, kind, namespace = request.group, request.kind, request.namespace
+    if group == KUSTOMIZE:
+        return f"its files are parts of objects; {RENDER}"
     if meant := _kind_in_other_letters(request, snapshot):
         raise RequestError(f"the API server has no kind {kind!r}; did you mean {meant}?")
     reviewed = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
@@ -224,7 +232,7 @@ def review_document(
     Raises:
         RequestError: it is no object of Kubernetes, or a review that cannot be answered.
     """
-    request = to_review(document)
+    request, snapshot = to_review(document), with_classes(snapshot, document)
     sent = document.value["kind"] == "AdmissionReview"
     if sent:
         exempt = ()
@@ -254,13 +262,43 @@ def _namespace(request: Request, given: str) -> str:
 
 
 def _review_setting(request: Request, snapshot: Snapshot, exempt: Collection[str]) -> Outcome | None:
-    """The review of what configures the webhook, the scheduler or the queues; None if the object does not."""
-    if request.kind not in SETTINGS or (request.namespace in exempt and request.kind != "ConfigMap"):
+    """The review of what configures the webhook, the scheduler, the queues or quotas; None if the object does not."""
+    if request.namespace in exempt and request.kind != "ConfigMap":
         return None
+    if request.kind not in SETTINGS:
+        found = list(islice(_quotas_inside(request, snapshot), MAX_FOUND))
+        return _with_violations(Outcome("", object=request.object or {}), found) if found else None
     from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
 
     outcome = review_setting(request, snapshot)
     return outcome if outcome.reviewed else None
+
+
+def _quotas_inside(request: Request, snapshot: Snapshot) -> Iterator[Violation]:
+    """What the quotas do not limit that an object holds for another controller, such as a Profile of Kubeflow."""
+    if request.group in _WITHOUT_PODS or is_reviewed_kind(request, snapshot) or request.operation == "DELETE":
+        return
+    from webhook.settings.review import review_setting  # noqa: PLC0415  # few documents are settings
+
+    for path, here in walk(request.object or {}):
+        if isinstance(here, dict) and isinstance(here.get("hard"), dict):
+            quota = request._replace(group="", kind="ResourceQuota", object={"spec": here}, old_object=None)
+            for found in review_setting(quota, snapshot).violations:
+                yield replace(found, path=f"{path}.{found.path.removeprefix('spec.')}")
+
+
+def with_classes(snapshot: Snapshot, document: Document) -> Snapshot:
+    """The settings with the DeviceClasses that stand in the file of a document: both are applied together."""
+    if document.text is None or not (found := _classes_in(document.text)):
+        return snapshot
+    classes = (snapshot.collections.classes or DeviceClasses(())).beside(found)
+    return replace(snapshot, collections=snapshot.collections._replace(classes=classes))
+
+
+@lru_cache(maxsize=1)
+def _classes_in(text: "SourceText") -> list[DeviceClass]:
+    every = [raw for outer in text.documents for _, raw in flattened(outer) if at(raw, "kind") == "DeviceClass"]
+    return [found for raw in every if (found := read_device_class(raw))]
 
 
 def review_any_kind(request: Request, snapshot: Snapshot) -> Outcome:

@@ -214,6 +214,8 @@ SHAPES = [
     ({"replicaSpecs": {"Master": {"template": POD}}}, ["spec.replicaSpecs.Master.template"]),
     ({"worker": POD["spec"]}, ["spec.worker"]),
     ({"containers": [{"name": "proxy"}]}, ["spec"]),
+    ({"predictor": {"model": {"resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}}, ["spec.predictor.model"]),
+    ({"resources": {"requests": {"nvidia.com/gpu": 1}}, "worker": POD["spec"]}, ["spec", "spec.worker"]),
 ]
 
 
@@ -231,7 +233,7 @@ def test_templates_are_found_by_their_shape(spec: dict[str, Any], paths: list[st
     "spec",
     [
         {"templates": [{"name": "main", "container": {"image": "cuda"}}]},
-        {"predictor": {"model": {"resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}},
+        {"templates": [{"name": "main", "container": {"image": "cuda", "resources": {"limits": {"cpu": 1}}}}]},
     ],
 )
 def test_containers_alone_are_not_a_template(spec: dict[str, Any]):

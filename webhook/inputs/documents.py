@@ -98,7 +98,6 @@ def documents_of(text: "SourceText") -> list[Document]:
     return [document for outer in documents for document in _flat(outer)]
 
 
-_VALUES = {"image", "resources", "replicaCount", "nodeSelector", "tolerations"}  # that values of charts usually have
 _RENDER = "if these are the values of a Helm chart, render it: `helm template CHART -f FILE | vgpu-webhook review -`"
 
 
@@ -122,7 +121,7 @@ def to_review(document: Document) -> Request:
     if not isinstance(value, dict):
         raise RequestError(f"this is {_spelled(value)}, not a Kubernetes object")
     if missing := missing_fields(value):
-        values = f"; {_RENDER}" if len(missing) > 1 and not _VALUES.isdisjoint(value) else ""
+        values = f"; {_RENDER}" if len(missing) > 1 else ""
         raise RequestError(f"this is not a Kubernetes object: it has no {' and no '.join(missing)}{values}")
     kind, version = value["kind"], value["apiVersion"]
     today = datetime.now(UTC).date()

@@ -75,6 +75,10 @@ class LiveCluster:
         found.statuses = statuses
         return found
 
+    def with_snapshot(self, snapshot: Snapshot) -> "LiveCluster":
+        """The same with settings that are about no node and no device."""
+        return self if snapshot is self.snapshot else self._copy(snapshot=snapshot)
+
     def with_pods(self, bound: Iterable[BoundPod]) -> "LiveCluster":
         """The same nodes with these pods."""
         return self._copy("occupancy", "occupied", "groups", "_places", "_orders", _pods=_by_node(bound))

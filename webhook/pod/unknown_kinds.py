@@ -1,5 +1,6 @@
 """Objects of unknown kinds: what in them looks like a pod template, a container or the name of a device."""
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -7,13 +8,17 @@ from webhook.lenient import at, obj, objs
 from webhook.pod.templates import MAX_KEY, Template, pod_of, step_of
 
 MAX_FOUND = 500  # templates that are looked for by shape
+_OF_CONTAINER = (("spec.containers[0]", ""), ("spec", ""))  # where the fields of a pod with only a container come from
+_GPU_FIELD = re.compile(r"(num_?)?gpus?(Count|Devices|Memory|Portion)?(Request)?", re.IGNORECASE)
+_AMOUNT = re.compile(r"[0.]*[1-9][0-9.]*")
 _NO_TEMPLATES = frozenset({"status", "metadata", "apiVersion", "kind"})
 
 
 def find_templates(raw: Mapping[str, Any]) -> list[Template]:
     """What looks like a pod template in an object of an unknown kind, outside of its status.
 
-    That is an object whose `spec` has a list of containers; or an object that has such a list itself.
+    That is an object whose `spec` has a list of containers; or an object that has such a list itself; or one whose `resources`
+    have an extended resource, as of a container that a controller makes.
     """
     templates: list[Template] = []
     stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key not in _NO_TEMPLATES})]
@@ -27,6 +32,9 @@ def find_templates(raw: Mapping[str, Any]) -> list[Template]:
             elif steps and _has_containers(here):
                 templates.append(Template(_joined(steps), pod_of(None, here), whole=False, sources=(("spec", ""),)))
             else:
+                if steps and _has_devices(here):
+                    pod = pod_of(None, {"containers": [{"resources": here["resources"]}]})
+                    templates.append(Template(_joined(steps), pod, whole=False, sources=_OF_CONTAINER))
                 children = [((*steps, step_of(key)), here[key]) for key in here if len(key) <= MAX_KEY]
                 stack.extend(reversed(children))
     return templates
@@ -42,14 +50,25 @@ def holds_pods(raw: Mapping[str, Any]) -> bool:
 
 
 def named_at(raw: Mapping[str, Any], resources: Container[str]) -> str:
-    """Where an object names one of some resources outside of its metadata and status, as a key or a value; empty if nowhere."""
+    """Where an object names a device outside of its metadata and status; empty if nowhere.
+
+    That is one of some resources, as a key or a value, or a field that counts GPUs.
+    """
     for steps, here in _walk({key: raw[key] for key in raw if key not in _NO_TEMPLATES}):
-        named = [key for key in here if key in resources] if isinstance(here, dict) else []
+        named = (
+            [key for key in here if key in resources or _counts_gpus(key, here[key])] if isinstance(here, dict) else []
+        )
         if named:
             return _joined([*steps, step_of(named[0])])
         if isinstance(here, str) and here in resources:
             return _joined(steps)
     return ""
+
+
+def _counts_gpus(key: str, value: Any) -> bool:
+    """Whether a field is a number of GPUs, such as `gpu: "1"` or Run:ai's `gpu: {value: "0.5"}`."""
+    amount = at(value, "value") if isinstance(value, dict) else value
+    return _GPU_FIELD.fullmatch(key) is not None and _AMOUNT.fullmatch(str(amount)) is not None
 
 
 def walk(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -75,8 +94,11 @@ def _has_containers(value: Any) -> bool:
 
 
 def _holds_container(raw: Mapping[str, Any]) -> bool:
-    amounts = {**obj(raw, "resources", "limits"), **obj(raw, "resources", "requests")}
-    return bool(objs(raw, "containers")) or "image" in obj(raw, "container") or any("/" in name for name in amounts)
+    return bool(objs(raw, "containers")) or "image" in obj(raw, "container") or _has_devices(raw)
+
+
+def _has_devices(raw: Mapping[str, Any]) -> bool:
+    return any("/" in name for part in ("limits", "requests") for name in obj(raw, "resources", part))
 
 
 def _joined(steps: Iterable[str]) -> str:

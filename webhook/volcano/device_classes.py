@@ -41,6 +41,11 @@ class DeviceClasses:
         content = [self.complete, *self.by_resource.items()]
         self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
+    def beside(self, more: Iterable[DeviceClass]) -> "DeviceClasses":
+        """These, and more that will be there."""
+        served = [DeviceClass(name, resource) for resource, name in self.by_resource.items()]
+        return DeviceClasses([*served, *more], listed=self.complete)
+
 
 def complaint(classes: Iterable[DeviceClass]) -> str | None:
     """Which class cannot be read; None if all can."""

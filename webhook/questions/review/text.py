@@ -29,6 +29,7 @@ from webhook.questions.review.explanation import ObjectExplanation, gang_value, 
 from webhook.review.too_large import POD_TOO_LARGE
 from webhook.rules.choices import Enforcement, Level
 from webhook.rules.registry import FLEET_RULES
+from webhook.rules.validate import foreign_dialect
 from webhook.settings.review import BAD_POLICY
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more, counted, shorten, visible
@@ -204,6 +205,7 @@ _FIRST = {  # what to do before all else
     PATCH: RENDER,
     REFUSED_ANYWAY: f"correct what {REFUSED_ANYWAY} names: the API server refuses it as it is",
 }
+CONVERT = "`vgpu-webhook convert FILE` writes in names of this cluster what has one, and reviews the result"
 
 
 def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
@@ -234,6 +236,7 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield f"{_before(reviewed)}apply it unchanged"
     if not explained and not FLEET_RULES.isdisjoint(blamed):
         yield "add --explain to see why each kind of node can or cannot take it"
+    yield from [CONVERT] * (foreign_dialect.check.id in outcome.rules and not reviewed.found_by_shape)
 
 
 def _before(reviewed: Reviewed) -> str:
