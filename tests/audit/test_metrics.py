@@ -56,7 +56,9 @@ def test_no_series_comes_from_a_pod():
     metrics = Metrics()
     for file in RECORDED:
         record_reviews(metrics, file.stem)
-    names = {label for _, labels, _ in samples(metrics.exposition().decode()) for label in labels}
+    shown = samples(metrics.exposition().decode())
+    assert [value for name, _, value in shown if name == "vgpu_webhook_build_info"] == [1]
+    names = {label for _, labels, _ in shown for label in labels}
     ours = "endpoint operation reason outcome dry_run rule level enforcement le generation state"
     assert names <= {*ours.split(), "version", "python", "implementation", "major", "minor", "patchlevel"}
 
