@@ -24,7 +24,7 @@ from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_device
 from webhook.rules.validate.device_misplaced import AMOUNTS, beside_containers, find_devices
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten
-from webhook.volcano.device_classes import DeviceClass, DeviceClasses, read_device_class
+from webhook.volcano.device_classes import DeviceClasses, read_device_class
 from webhook.wire.models import SETTINGS, Request
 
 if TYPE_CHECKING:
@@ -289,16 +289,18 @@ def _quotas_inside(request: Request, snapshot: Snapshot) -> Iterator[Violation]:
 
 def with_classes(snapshot: Snapshot, document: Document) -> Snapshot:
     """The settings with the DeviceClasses that stand in the file of a document: both are applied together."""
-    if document.text is None or not (found := _classes_in(document.text)):
+    known = snapshot.collections.classes
+    if document.text is None or (classes := _classes_beside(known, document.text)) is known:
         return snapshot
-    classes = (snapshot.collections.classes or DeviceClasses(())).beside(found)
     return replace(snapshot, collections=snapshot.collections._replace(classes=classes))
 
 
-@lru_cache(maxsize=1)
-def _classes_in(text: "SourceText") -> list[DeviceClass]:
+@lru_cache(maxsize=1)  # for the other documents of the file
+def _classes_beside(known: DeviceClasses | None, text: "SourceText") -> DeviceClasses | None:
+    """The classes that are known, and those in a text."""
     every = [raw for outer in text.documents for _, raw in flattened(outer) if at(raw, "kind") == "DeviceClass"]
-    return [found for raw in every if (found := read_device_class(raw))]
+    classes = [one for raw in every if (one := read_device_class(raw))]
+    return (known or DeviceClasses(())).beside(classes) if classes else known
 
 
 def review_any_kind(request: Request, snapshot: Snapshot) -> Outcome:
