@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -28,11 +28,16 @@ _EVERY = (
     "rules", "wire", "pod", "devices", "golden", "ported", "review", "policy", "questions/review/test_oracle.py", "volcano",
     "questions/scan", "questions/why", "questions/usage", "questions/policy", "test_outside_family.py",
 )  # fmt: skip
-TESTS = tuple(part for part in _EVERY if not (part.startswith("questions/") and is_removed(part.split("/")[1])))
+_BESIDE = {"audit": ("questions/decisions", "questions/replay"), "server": ("policy",)}  # where their tests are, too
 SECONDS = 1800  # of one run; a mutant that does not end is listed, and counts neither as killed nor as survived
 
 _PAIRS = (ast.Eq, ast.NotEq), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = dict([*_PAIRS, *(pair[::-1] for pair in _PAIRS)])
+
+
+def _there(parts: Iterable[str]) -> list[str]:
+    """Without those of questions that were removed."""
+    return [part for part in parts if not (part.startswith("questions/") and is_removed(part.split("/")[1]))]
 
 
 class Mutant(NamedTuple):
@@ -132,9 +137,9 @@ def suites_of(mutant: Mutant) -> list[str]:
     """The tests to run, those of the mutant's own package first."""
     package, *rest = mutant.path.with_suffix("").parts[1:]
     if package in CORE:
-        return sorted(TESTS, key=lambda part: part != package)
+        return sorted(_there(_EVERY), key=lambda part: part != package)
     own = [f"questions/{rest[0]}"] if package == "questions" and len(rest) > 1 else []
-    return [*own, package]
+    return [*own, package, *_there(_BESIDE.get(package, ()))]
 
 
 def main() -> None:
