@@ -2,7 +2,7 @@
 
 import re
 
-import pytest
+import jsonschema
 import yaml
 
 from tests.deploy.files import ROOT, Json
@@ -11,38 +11,47 @@ from tests.deploy.test_workflows import PROJECT, WORKFLOWS
 FILE = ROOT / "SECURITY-INSIGHTS.yml"
 INSIGHTS = yaml.safe_load(FILE.read_text())
 SOURCE = PROJECT["urls"]["Source"]
-# https://github.com/ossf/security-insights-spec, schema.cue: what is required, and how some of it is written
-REQUIRED = {
-    "header": r"url schema-version=2[.]\d+[.]\d+ last-updated=\d{4}-\d\d-\d\d last-reviewed=\d{4}-\d\d-\d\d",
-    "project": "name",
-    "project.administrators": "name primary",
-    "project.repositories": "name url comment",
-    "project.vulnerability-reporting": "reports-accepted bug-bounty-available",
-    "repository": "url status accepts-change-request accepts-automated-change-request",
-    "repository.core-team": "name primary",
-    "repository.license": "url expression",
-    "repository.release": "automated-pipeline",
-    "repository.release.distribution-points": "uri comment",
-    "repository.security.assessments.self": "comment",
-    "repository.security.tools": r"name results rulesets=\[.* type=(?:fuzzing|container|secret|SCA|SAST|other)",
-    "repository.security.tools.integration": "adhoc ci release",
-}
 
 
-def at(value: Json | list[Json], path: str) -> list[Json]:
-    """The objects at a path, through lists."""
-    if isinstance(value, list):
-        return [found for each in value for found in at(each, path)]
-    step, _, rest = path.partition(".")
-    return at(value[step], rest) if path else [value]
+def required(*names: str, **properties: Json) -> Json:
+    return {"type": "object", "required": [*names, *properties], "properties": properties}
 
 
-@pytest.mark.parametrize("path", REQUIRED)
-def test_it_has_the_required_fields(path: str):
-    found = at(INSIGHTS, path)
-    assert found
-    for field, _, pattern in (each.partition("=") for each in REQUIRED[path].split()):
-        assert all(re.fullmatch(pattern or ".+", str(each[field])) for each in found), field
+def several(item: Json) -> Json:
+    return {"type": "array", "minItems": 1, "items": item}
+
+
+# https://github.com/ossf/security-insights-spec, schema.cue: what is required
+DATE = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$"}
+VERSION = {"type": "string", "pattern": r"^2\.\d+\.\d+$"}
+CONTACTS = several(required("name", "primary"))
+KINDS = {"enum": ["fuzzing", "container", "secret", "SCA", "SAST", "other"]}
+TOOL = required(
+    "name", "results", type=KINDS, rulesets={"type": "array"}, integration=required("adhoc", "ci", "release")
+)
+SCHEMA = required(
+    header=required("url", **{"schema-version": VERSION, "last-updated": DATE, "last-reviewed": DATE}),
+    project=required(
+        "name",
+        administrators=CONTACTS,
+        repositories=several(required("name", "url", "comment")),
+        **{"vulnerability-reporting": required("reports-accepted", "bug-bounty-available")},
+    ),
+    repository=required(
+        "url",
+        "status",
+        "accepts-change-request",
+        "accepts-automated-change-request",
+        license=required("url", "expression"),
+        release=required("automated-pipeline", **{"distribution-points": several(required("uri", "comment"))}),
+        security=required(assessments=required(self=required("comment")), tools=several(TOOL)),
+        **{"core-team": CONTACTS},
+    ),
+)
+
+
+def test_it_has_the_required_fields():
+    jsonschema.validate(INSIGHTS, SCHEMA)
 
 
 def test_it_names_the_repository_its_licence_and_files_that_exist():
