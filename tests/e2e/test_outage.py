@@ -7,12 +7,15 @@ import subprocess
 
 import pytest
 
+from tests.bench.conditions import annotated, large, ordinary
 from tests.e2e.api import Api
 from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.objects import SCHEDULER, device_pod, pod, pods
+from tests.e2e.test_cost import create, pod_named, update
 from tests.server.program import COMMAND, Authority, Program
+from webhook.manifests.match_conditions import MAX_ANNOTATIONS
 
 
 @pytest.fixture
@@ -39,6 +42,16 @@ def assert_only_new_device_pods_fail(cluster: Cluster, namespace: str, reason: s
         assert api.delete(pods(namespace, "old")).status == 200
 
 
+def assert_large_pods_pass(api: Api, namespace: str) -> None:
+    for name, body in large().items():
+        created = create(api, namespace, pod_named("large", body))  # which the API server may refuse for its size
+        assert created.status == 201 or "webhook" not in created.message, name
+    many = pod_named("many", annotated(ordinary(), {f"a{number}": "" for number in range(MAX_ANNOTATIONS + 1)}))
+    assert api.post(pods(namespace), many).status == 201
+    assert update(api, namespace, many).status == 200
+    assert api.delete(pods(namespace, "many")).status == 200
+
+
 def assert_scheduled(cluster: Cluster, namespace: str) -> None:
     """Volcano can still bind existing pods."""
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "old"}}
@@ -56,6 +69,7 @@ def test_a_stopped_webhook(program: Program, cluster: Cluster, api: Api, namespa
     api.post(pods(namespace), device_pod("old"))
     program.close()
     assert_only_new_device_pods_fail(cluster, namespace, "connection refused")
+    assert_large_pods_pass(api, namespace)
     workload = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "w"}}
     template = {"template": {"spec": device_pod("p")["spec"]}}
     created = api.post(f"/api/v1/namespaces/{namespace}/podtemplates", workload | template)

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import device_pod
+from tests.e2e.objects import custom_resource, device_pod
+from tests.workloads import KINDS, workload
+from webhook import names
+from webhook.pod.templates import read_templates
 
 pytestmark = pytest.mark.usefixtures("webhook")
 
@@ -57,3 +60,23 @@ def test_a_device_at_the_level_of_the_pod_is_warned_of_where_the_api_server_stor
     assert found in result.stderr
     result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=refused)
     assert "spec.template.spec.resources.limits[volcano.sh/vgpu-memory]: Unsupported value: " in result.stderr
+
+
+CUSTOM = [kind for kind in KINDS if "." in kind.group and kind.key != ("batch.volcano.sh", "Job")]
+
+
+def test_every_kind_is_stored_with_a_warning(cluster: Cluster, namespace: str):
+    cluster.apply(*[custom_resource(kind.group, kind.versions[0], kind.kind) for kind in CUSTOM])
+    metadata = {"namespace": namespace, "annotations": {names.KSERVE_GPU_TYPES: f'["{names.VGPU_NUMBER}"]'}}
+
+    def apply(number: int) -> tuple[int, str]:
+        items = [workload(kind, [template(number)], **metadata) for kind in CUSTOM]
+        result = cluster.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
+        return result.returncode, result.stderr
+
+    code, warnings = apply(9)
+    assert code == 0, warnings
+    for kind in CUSTOM:
+        paths = [each.path for each in read_templates(kind, workload(kind, [template(9)]))]
+        assert all(f"Warning: card-count: {path}: " in warnings for path in paths), (kind, warnings)
+    assert apply(8) == (0, "")
