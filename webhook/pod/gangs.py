@@ -315,7 +315,7 @@ def _read_role(group: str, raw: Mapping[str, Any], template: str) -> GangRole | 
         minimum = pods if is_parallel(holder) else jobs
     elif group == _RAY:
         name = text(holder, "groupName") or name
-        pods, minimum = (1, 1) if above[-1] == "headGroupSpec" else _ray_workers(holder, around)
+        pods, minimum = (1, 1) if above[-1:] == ["headGroupSpec"] else _ray_workers(holder, around)
     elif group == JOB[0]:
         pods = _parallel_pods(holder)
         minimum = pods if is_parallel(holder) else 1
