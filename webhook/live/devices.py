@@ -225,22 +225,24 @@ class LiveCluster:
         )
 
     @cached_property
-    def groups(self) -> Mapping[Key, frozenset[str]]:
-        """The pods of each PodGroup that hold devices and stay, as NAMESPACE/NAME."""
-        found: dict[Key, set[str]] = {}
+    def groups(self) -> Mapping[Key, Mapping[str, str]]:
+        """The pods of each PodGroup that hold devices and stay, as NAMESPACE/NAME, with their nodes."""
+        found: dict[Key, dict[str, str]] = {}
         for pod in chain.from_iterable(self._pods.values()):
             if pod.group and not pod.terminating:
-                found.setdefault((pod.namespace, pod.group), set()).add(pod.key)
-        return {key: frozenset(pods) for key, pods in found.items()}
+                found.setdefault((pod.namespace, pod.group), {})[pod.key] = pod.node
+        return found
 
-    def siblings(self, pod: PodView) -> frozenset[str]:
-        """The pods of its PodGroup that hold devices and stay, as NAMESPACE/NAME."""
-        return self.groups.get((key_of(pod.raw)[0], group_of(pod.raw)), frozenset())
+    def siblings(self, pod: PodView) -> Mapping[str, str]:
+        """The pods of its PodGroup that hold devices and stay, as NAMESPACE/NAME, with their nodes."""
+        return self.groups.get((key_of(pod.raw)[0], group_of(pod.raw)), {})
 
     def cards_of_siblings(self, pod: PodView) -> Mapping[str, frozenset[str]]:
         """The UUIDs of the cards with such a pod, by the names of their nodes."""
-        siblings, found = self.siblings(pod), dict[str, frozenset[str]]()
-        for node in self.occupied.get(Family.VGPU, ()) if siblings else ():
+        siblings, places = self.siblings(pod), self._places.get(Family.VGPU, {})
+        known = [self._devices[name] for name in set(siblings.values()) if name in self._devices]
+        found = {}
+        for node in chain.from_iterable(places.get(each.number, ()) for each in known):
             held = [
                 card.id for card in node.cards if any(f"{one.namespace}/{one.name}" in siblings for one in card.pods)
             ]

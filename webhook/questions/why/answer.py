@@ -254,7 +254,7 @@ class _Examined:
     def _by_node(self, path: str, pod: ReviewedPod) -> PodAnswer:
         """What the nodes answer, which depends on little of the pod's namespace."""
         content = pod_content(pod.view.raw, self._live.snapshot.target)
-        key = path, content, self._admitting, self._live.siblings(pod.view)
+        key = path, content, self._admitting, frozenset(self._live.siblings(pod.view))
         if key not in self._by_nodes:
             self._by_nodes[key] = PodAnswer(path, pod, self._live, self._admits(pod))
         return self._by_nodes[key]
