@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -258,9 +258,9 @@ def answering(cluster: Cluster, fleet: str) -> Iterator[None]:
 
 @contextmanager
 def on_fleet(
-    fleet: str, factory: pytest.TempPathFactory, scheduler_conf: str = CONF
+    fleet: str, factory: pytest.TempPathFactory, scheduler_conf: str = CONF, answers: bool = True
 ) -> Iterator[tuple[Cluster, Volcano]]:
-    """A cluster with the nodes of a sample fleet and a running Volcano."""
+    """A cluster with the nodes of a sample fleet, which by default answer the handshake, and a running Volcano."""
     if assets() is None:
         pytest.fail(ASSETS_HELP, pytrace=False)
     with start_cluster(factory) as cluster:
@@ -276,7 +276,7 @@ def on_fleet(
             volcano = Volcano(cluster, factory.mktemp("volcano"), scheduler_conf)
             try:
                 volcano.wait(api, FIRST, NAMESPACE)
-                with answering(cluster, fleet):
+                with answering(cluster, fleet) if answers else nullcontext():
                     yield cluster, volcano
             finally:
                 volcano.close()
