@@ -120,13 +120,13 @@ class SettingsOptions(NamedTuple):
         """What reads live pods, with settings that are read or followed.
 
         Args:
-            pods: the files that have them; none for those of the cluster.
+            pods: the files that have them; none for those of the cluster, without which there are none.
             current: the settings in use.
             reports: what to do with what is reported.
             statuses: those of the nodes, if they were read.
             follow: as `ClusterReader` has it.
         """
-        if not pods:
+        if not pods and self.cluster is not None:
             from webhook.live.cluster_reader import ClusterReader  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
             return ClusterReader(self.client, current, reports, follow=follow)

@@ -61,7 +61,11 @@ class Progress:
 
 @contextmanager
 def reading(
-    settings: SettingsOptions, pod_files: tuple[Path, ...], complain: Complain | None = None
+    settings: SettingsOptions,
+    pod_files: tuple[Path, ...],
+    complain: Complain | None = None,
+    *,
+    may_be_empty: bool = False,
 ) -> Iterator[Reader]:
     """Read the settings, and what is then asked of the pods of files or of the cluster, with progress on standard error.
 
@@ -69,6 +73,7 @@ def reading(
         settings: where they come from.
         pod_files: what kubectl printed; empty for the pods of the cluster.
         complain: as of `Reports`.
+        may_be_empty: without files and without a cluster, no pod holds anything, and a warning says so.
 
     Raises:
         click.UsageError: there are no files, and no cluster is read.
@@ -76,7 +81,10 @@ def reading(
     """
     pod_files = settings.or_sample_pods(pod_files)
     if settings.cluster is None and not pod_files:
-        raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
+        advice = "name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them"
+        if not may_be_empty:
+            raise bad_usage(advice)
+        report_warning(f"no pods are read, so the nodes count as empty; {advice}")
     given = load(settings.files)
     inputs = settings.read(given)
     current = inputs, inputs.snapshot()

@@ -99,7 +99,7 @@ def command(
         raise bad_usage("--all-namespaces lists waiting pods: leave out the name, -f and --namespace")
     named = _parse(subject) if subject is not None else None
     place = namespace or settings.namespace or "default"
-    with reading(settings, pod_files) as reader:
+    with reading(settings, pod_files, may_be_empty=filename is not None) as reader:
         wanted = _wanted(*named, place, reader.settings()[0].policy.workload_kinds) if named is not None else None
         state = reader.waiting() if listed else reader.read(wanted)
     if listed:

@@ -85,7 +85,7 @@ def existing(state: LiveState, document: Document) -> WaitingObject:
 
 
 def subjects_of(documents: Iterable[Document], namespace: str) -> list[WaitingObject]:
-    """The objects of a manifest, with the PodGroups that are written beside them, which stand for none themselves."""
+    """The objects of a manifest, with the PodGroups beside them; without other objects, the PodGroups."""
     groups: dict[Key, PodGroup] = {}
     joined: dict[Key, list[Document]] = {}
     named: list[tuple[Document, Key]] = []
@@ -94,7 +94,8 @@ def subjects_of(documents: Iterable[Document], namespace: str) -> list[WaitingOb
         place = key_of(raw)[0] if at(raw, "metadata", "namespace") else namespace
         if object_key(raw)[:2] == POD_GROUP:
             groups[place, key_of(raw)[1]] = read_pod_group(raw)
-        found = {name for _, here in walk(raw) if isinstance(here, dict) and (name := text(here, names.GROUP_NAME))}
+        parts = walk(raw) if isinstance(raw, dict) else ()
+        found = {name for _, here in parts if isinstance(here, dict) and (name := text(here, names.GROUP_NAME))}
         key = place, found.pop() if len(found) == 1 else ""
         named.append((document, key))
         joined.setdefault(key, []).append(document)
@@ -102,8 +103,7 @@ def subjects_of(documents: Iterable[Document], namespace: str) -> list[WaitingOb
         WaitingObject(document, False, group=groups.get(key), joined=joined[key], namespace=namespace)
         if key in groups
         else WaitingObject(document, False, namespace=namespace)
-        for document, key in named
-        if object_key(document.value)[:2] != POD_GROUP or len(named) == 1
+        for document, key in [each for each in named if object_key(each[0].value)[:2] != POD_GROUP] or named
     ]
 
 
