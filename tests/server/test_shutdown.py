@@ -1,11 +1,14 @@
 """At shutdown the server finishes reviews, closes idle connections, and exits with code 0."""
 
+import json
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -89,6 +92,28 @@ def test_sigint_ends_the_server_at_once(start_server: StartServer):
         assert exit_code(program) == 0
         assert idle.ended()
     assert "Traceback" not in program.log()
+
+
+def test_what_is_answered_while_it_ends_is_recorded(start_server: StartServer, tmp_path: Path):
+    log = tmp_path / "audit.jsonl"
+    program = start_server("--audit-log", str(log))
+    answered: list[str] = []
+
+    def client(name: int) -> None:
+        with suppress(OSError), program.connect() as connection:
+            for number in count():
+                uid = admission_response(connection.post("/validate", review(f"{name}-{number}")))["uid"]
+                answered.append(uid)
+
+    with ThreadPoolExecutor(8) as clients:
+        running = [clients.submit(client, name) for name in range(8)]
+        until(lambda: len(answered) > 40)
+        program.process.send_signal(signal.SIGINT)
+    for each in running:
+        each.result()
+    assert exit_code(program) == 0
+    assert set(answered) <= {json.loads(line)["uid"] for line in log.read_text().splitlines()}
+    assert "lost" not in program.log()
 
 
 def test_a_second_sigterm_changes_nothing(start_server: StartServer):

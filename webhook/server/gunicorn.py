@@ -146,6 +146,8 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
                     connection.drop()
             await asyncio.sleep(0.02)
             now = self.loop.time()
+        for connection in self.budget:
+            connection.drop()  # what still arrives gets no answer, which could not be recorded
         admission = self.service.admission
         admission.record()
         deadline = self.loop.time() + limits.flush_seconds
