@@ -75,7 +75,7 @@ def test_the_rules_of_all_findings_fit_into_a_line():
     levels = (Level.DENY, Level.WARN, Level.AUDIT)
     found = [Violation(rule.id, level, "\x00" * LONG, "\x00" * LONG) for rule in VALIDATIONS for level in levels][:200]
     patch = ({"op": "replace", "path": "\x00" * LONG, "value": "\x00" * LONG},) * 100
-    named = dict.fromkeys(("namespace", "name", "kind", "user", "sub_resource"), "\x00" * 1024)
+    named = dict.fromkeys(("namespace", "name", "kind", "user", "sub_resource"), "\x00" * LONG)
     admission_request = request({"spec": {}}, uid="\x00" * 256, **named)
     excepted = PolicyException(
         namespace="a", names=["*"], rules=["fits-no-node"], until="9999-12-31", reason="\x00" * 200, owner="\x00" * 100

@@ -295,6 +295,11 @@ def test_a_recorded_review_is_read_and_its_object_is_unchanged(file: Path):
     assert json.dumps(request.old_object) == json.dumps(sent["oldObject"])
 
 
+def test_a_name_may_be_longer_than_the_api_server_permits():
+    """It calls the webhook first, and its own message says what is wrong."""
+    assert decode(body(review(name="n" * 5000))).name == "n" * 5000
+
+
 def test_unknown_fields_are_ignored():
     request = decode(body({**review(later={"a": 1}), "metadata": {}}))
     assert (request.uid, request.operation, request.user, request.dry_run) == (UID, "CREATE", "alice", False)

@@ -42,7 +42,7 @@ class _Request(TypedDict):
     operation: Operation
     subResource: NotRequired[_Text]
     namespace: NotRequired[_Text]
-    name: NotRequired[_Text]
+    name: NotRequired[str]  # of a creation, before the API server has looked at its length
     userInfo: NotRequired[_User]
     dryRun: NotRequired[bool | None]
     object: NotRequired[Any]  # looked at by the codec: pydantic would copy a large one
