@@ -11,6 +11,7 @@ from typing import Any
 
 from webhook.devices import wording
 from webhook.devices.dialects import AMOUNTS
+from webhook.devices.families import Role
 from webhook.lenient import obj
 from webhook.pod import quantity
 from webhook.results import CheckResult, warning
@@ -126,8 +127,10 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
     if resource in AMOUNTS:
         dialect, role, _ = AMOUNTS[resource]
         if resource in dialect.resources:
-            here = f"{prefix}{config.vgpu.role_names[role]}"
-            return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", f"write {here}")
+            advice = f"write {prefix}{config.vgpu.role_names[role]}"
+            if role is Role.PERCENTAGE:
+                advice = _instead_of_percentages(prefix, cluster)
+            return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", advice)
     family = config.resources.looks_like_family(resource)
     if not family and not cluster.knows_offers:
         return None
@@ -138,9 +141,13 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
 
 
 def _percentage(key: str, prefix: str, cluster: KnownCluster) -> CheckResult:
+    why = f"{key} limits nothing: percentages become memory before they are counted"
+    return warning(why, _instead_of_percentages(prefix, cluster))
+
+
+def _instead_of_percentages(prefix: str, cluster: KnownCluster) -> str:
     vgpu = cluster.config.vgpu
-    advice = f"limit {prefix}{vgpu.memory_name} and {prefix}{vgpu.number_name}"
-    return warning(f"{key} limits nothing: percentages become memory before they are counted", advice)
+    return f"limit {prefix}{vgpu.memory_name} and {prefix}{vgpu.number_name}"
 
 
 def _memory(amounts: Mapping[str, Any], prefix: str, cluster: KnownCluster) -> Iterator[CheckResult]:
