@@ -250,12 +250,10 @@ class _Reader:
             return "Volcano's device plugin serves regular containers only; request the card there"
         if second and self._context.cluster.target.one_container:
             return "Volcano's device plugin serves one container of a pod; make several pods"
-        vendors = map(vendor_of, {**container.limits, **container.requests})
-        if vendor := next(filter(None, vendors), ""):
-            return (
-                f"the container requests cards of {vendor}, which Volcano does not share; leave the pod to that system"
-            )
-        return ""
+        requested = {**container.requests, **container.limits}
+        vendors = [vendor_of(name) for name in requested if quantity.whole(requested[name]) != 0]
+        cards = "the container requests cards of {}, which Volcano does not share; leave the pod to that system"
+        return next((cards.format(vendor) for vendor in vendors if vendor), "")
 
     def _misspelt(self) -> tuple[list[Step], list[Step]]:
         """The steps for misspelt names, which replace all others, and those for names that are not understood."""
