@@ -48,6 +48,8 @@ def test_devices_of_other_plugins(resource: str, fleet: str | None, about: str |
 
 def test_a_node_that_has_no_other_devices_offers_them():
     assert found({"nvidia.com/gpu": "1"}, NODES) == [("nvidia.com/gpu", "node plain offers it")]
+    beside = found({"nvidia.com/gpu": "1", "volcano.sh/vgpu-number": "1"}, snapshot("two-families"))
+    assert beside == [("nvidia.com/gpu", "node both offers it")]
 
 
 def test_resource_claims():

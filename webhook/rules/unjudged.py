@@ -147,17 +147,17 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
     config, fleet = pod.cluster.config, pod.cluster.known_fleet
     if resource in config.roles:
         return f"; Volcano reads it on pods with the label {names.RING_CONTROLLER}: {names.RING_CONTROLLER_310P}"
+    served = fleet is None or resource in fleet.offered or resource in pod.cluster.collections.served
     if vendor := vendor_of(resource):
-        serves = fleet is None or resource in fleet.offered
-        return "" if serves else f"; a vGPU is a slice of an NVIDIA card, and no card of {vendor}"
-    number = 1 if amount is None or _OF_A_CARD.search(resource) else amount
+        return "" if served else f"; a vGPU is a slice of an NVIDIA card, and no card of {vendor}"
     if _NPU.search(resource):
-        return advice_of_npus(number, pod.cluster)
+        return advice_of_npus(resource, amount, pod.cluster)
+    number = _counted(resource, amount)
     if not (resource == CLAIMS or _GPU.search(resource)) or (fleet is not None and not fleet.vgpu.shapes):
         return ""
     own = (one.resource for one in pod.amounts if one.family in (Family.VGPU, Family.GPUSHARE) and one.value)
     if resource != CLAIMS and (beside := next(own, "")):
-        return f"; the pod requests {beside} already, so remove it"
+        return "" if served else f"; remove it, as the pod requests {beside} already"
     useless = names.CHOOSING_ANNOTATIONS & pod.view.annotations.keys() if resource == names.NVIDIA_GPU else ()
     also = f"; nothing reads {' and '.join(sorted(useless))} without it" if useless else ""
     vgpu, unit = config.vgpu, wording.unit_of(config.vgpu.memory_factor)
@@ -174,13 +174,18 @@ def _advice(resource: str, amount: int | None, pod: ReviewedPod) -> str:
     return f"; for {what} write {vgpu.number_name}: {number}, and {memory}{whole}{also}"
 
 
-def advice_of_npus(number: int, cluster: KnownCluster) -> str:
-    """What to write for NPUs that some node offers; empty if none does."""
+def _counted(resource: str, amount: int | None) -> int:
+    """The devices that an amount of a resource stands for; at least 1."""
+    return 1 if amount is None or _OF_A_CARD.search(resource) else max(amount, 1)
+
+
+def advice_of_npus(resource: str, amount: int | None, cluster: KnownCluster) -> str:
+    """What to write for an amount of a resource that nothing serves, of the NPUs that some node offers; empty if none does."""
     fleet, config = cluster.known_fleet, cluster.config
     offered = offered_roles(fleet, config)
     chips = [chip for chip in config.ascend.chips if chip.number_name in offered]
     if fleet is None or not chips:
         return ""
-    some = ", or ".join(f"{chip.number_name}: {number}" for chip in chips)
+    some = ", or ".join(f"{chip.number_name}: {_counted(resource, amount)}" for chip in chips)
     its = "" if len(chips) == 1 else "its memory, such as "
     return f"; for a share of an NPU write {some}, and {its}{chips[0].memory_name} in MiB"

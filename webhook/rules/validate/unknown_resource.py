@@ -64,8 +64,8 @@ def _remedy(unknown: UnknownName, context: Context) -> str:
     if unknown.resource.startswith(names.VOLCANO_DOMAIN):
         return f"use {', '.join(context.cluster.config.vgpu.role_names.values())}, or remove it"
     if unknown.resource.startswith(names.ASCEND_PREFIX):
-        amount = quantity.whole(unknown.container.limits.get(unknown.resource))
-        other = advice_of_npus(amount or 1, context.cluster).removeprefix("; ")
+        amount = quantity.whole(unknown.container.quantity(unknown.resource))
+        other = advice_of_npus(unknown.resource, amount, context.cluster).removeprefix("; ")
         add = "add its chip to the section vnpus of the device config, then restart the scheduler"
         return f"{other}; or {add}" if other else add
     return "use a name that a node offers, or remove it"
