@@ -1,16 +1,26 @@
 """Volcano reads how a pod wants its cards from the annotations of the pod, and so do other systems.
 
-Finds:    a mode, gputype, UUIDs or a group policy as a label; these or another system's, on a workload whose template lacks it
+Finds:    a mode, gputype, UUIDs or a group policy as a label; these or KAI's share on a workload whose template lacks it
 Why:      nothing reads it there, so the pod gets any card in any mode.
+
+Other annotations, such as KAI's topology, are read from the workload. Some controllers give the pods its annotations, such as
+those of Notebooks and of KServe, so only workloads of Kubernetes, Volcano and Argo are read for a share. Source: KAI-Scheduler
+`pkg/podgrouper/podgrouper/plugins/defaultgrouper/default_grouper.go`; KServe
+`pkg/controller/v1beta1/inferenceservice/components/predictor.go`.
 """
 
 from webhook import names
-from webhook.devices.dialects import ANNOTATIONS
+from webhook.devices.dialects import DIALECTS, Place
 from webhook.pod.fields import labels
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP
 from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 
 READ = names.CHOOSING_ANNOTATIONS
-OF_PODS = READ | ANNOTATIONS  # whoever reads them, it is from pods
+OF_PODS = READ.union(*[one.sizes(Place.ANNOTATION) for one in DIALECTS.values()])
+KEEPING = KUBERNETES_GROUPS | {
+    VCJOB_GROUP,
+    "argoproj.io",
+}  # whose controllers do not give pods the workload's annotations
 
 AS_LABEL = "{key} is a label here, where nothing reads it; write it under metadata.annotations"
 ON_WORKLOAD = "{key} is read from the pods, not from {who}; move it to the annotations of the pod template"
@@ -27,7 +37,7 @@ def _concerned(workload: Workload, key: str) -> list[ReviewedPod]:
     """The pods that request what an annotation is about: devices of Volcano's, or those of another system."""
     if key in READ:
         return [pod for role in workload.roles if (pod := workload.pods[role.template]).requested]
-    return [pod for pod in workload.pods.values() if pod.requested or pod.foreign]
+    return [pod for pod in workload.pods.values() if workload.group in KEEPING and (pod.requested or pod.foreign)]
 
 
 @warn(
