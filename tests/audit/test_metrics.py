@@ -65,7 +65,7 @@ def test_no_series_comes_from_a_pod():
 
 def test_the_fleet_is_counted_by_family():
     metrics = Metrics()
-    metrics.fleet(snapshot("mixed").fleet)
+    metrics.fleet(snapshot("mixed", fleet={"declared": [{"name": "new", "cards": [{"type": "A", "memory": 1}]}]}).fleet)
     sizes = [value(metrics, f"fleet_{name}", family="vgpu") for name in ("nodes", "shapes", "cards")]
     assert sizes == [4, 4, 18]
     assert value(metrics, "fleet_nodes", family="ascend") == 0

@@ -151,6 +151,7 @@ def test_a_missing_configuration_is_not_a_problem(api: CertsApiServer, certs: Ce
 
 
 def test_a_failed_read_is_an_error(api: CertsApiServer, certs: Certs):
+    assert certs("ensure").code == 0
     api.ahead = timedelta(days=1)
     result = certs("show")
     assert result.code == 1
