@@ -97,7 +97,7 @@ def command(
 
     review = partial(_review, snapshot=snapshot, namespace=namespace, exempt=exempt_namespaces, selector=selector)
     if diff:
-        return _print_changes(files, review)
+        return _print_changes(files, given.paths, review)
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
     complain, beside = Complaints(), Beside(snapshot)
     denied = warned = False
@@ -165,7 +165,7 @@ def _fixed(
 ) -> Fixed | None:
     """The repairs of a file; they are written into it if it is among what was named."""
     try:
-        fixed = fix(documents, review)
+        fixed = fix(documents, review) if named else fix(documents, review, complain)
         if fixed is not None and named:
             write(Path(documents[0].file), fixed, named)
     except ConfigError as error:
@@ -183,16 +183,20 @@ def _report_fixed(fixed: Fixed) -> None:
             report_warning(f"{reviewed.place}: {rule}: {sentence}")
 
 
-def _print_changes(files: Sequence[str], review: Review) -> int:
+def _print_changes(files: Sequence[str], named: Sequence[str], review: Review) -> int:
     """Print what would be written."""
     complain, changed = Complaints(), False
+
+    def of_object(document: Document) -> Reviewed | None:
+        return review(document) if document.file in named or is_object(document.value) else None
+
     for file in files:
         try:
             documents = read_documents(file)
         except ConfigError as error:
             complain(str(error))
             continue
-        fixed = _fixed(documents, review, complain)
+        fixed = _fixed(documents, of_object, complain)
         if fixed is not None:
             changed = True
             sys.stdout.writelines(f"{line}\n" for line in unified_diff(source_name(file), fixed))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from webhook.document_review import PATCH, RENDER, Reviewed
 from webhook.errors import ConfigError, WebhookError
-from webhook.inputs.documents import Document, documents_of
+from webhook.inputs.documents import Complain, Document, documents_of
 from webhook.inputs.positions import steps_of
 from webhook.inputs.rewriting import FieldChange, LineChange, changes, rewritten
 from webhook.mistakes import mistake_in_file
@@ -39,18 +39,19 @@ class Fixed(NamedTuple):
     reviewed: list[Reviewed]
 
 
-def fix(documents: Sequence[Document], review: Review) -> Fixed | None:
+def fix(documents: Sequence[Document], review: Review, complain: Complain = lambda _: None) -> Fixed | None:
     """The file of some documents with their repairs; None if there are none.
 
     Args:
         documents: all of one file.
         review: reviews a document.
+        complain: called with why a document cannot be reviewed, unless a report says so.
 
     Raises:
         ConfigError: the text cannot be changed so.
     """
     text = documents[0].text
-    repaired = [(reviewed, list(_repairs(reviewed))) for reviewed in _reviewed(documents, review)]
+    repaired = [(reviewed, list(_repairs(reviewed))) for reviewed in _reviewed(documents, review, complain)]
     wanted = [change for _, repairs in repaired for change in repairs]
     if not wanted or text is None:
         return None
@@ -62,12 +63,15 @@ def fix(documents: Sequence[Document], review: Review) -> Fixed | None:
     return Fixed(text.data, written.data, lines, after, [reviewed for reviewed, repairs in repaired if repairs])
 
 
-def _reviewed(documents: Sequence[Document], review: Review) -> Iterator[Reviewed]:
+def _reviewed(documents: Sequence[Document], review: Review, complain: Complain = lambda _: None) -> Iterator[Reviewed]:
     for document in documents:
-        with suppress(WebhookError):  # the report has the message
+        try:
             reviewed = review(document)
-            if reviewed is not None:
-                yield reviewed
+        except WebhookError as error:
+            complain(f"{document.place}: {error}")
+            continue
+        if reviewed is not None:
+            yield reviewed
 
 
 def _repairs(reviewed: Reviewed) -> Iterator[FieldChange]:
