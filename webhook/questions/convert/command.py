@@ -87,7 +87,7 @@ def command(dialect: str | None, given: FileArguments, settings: SettingsOptions
 def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> tuple[Any, Any, list[str]]:
     """An object before and after, and a sentence for each name that says nothing here or could not be converted.
 
-    An object that was converted is reviewed, and there is a sentence for each reason to refuse it.
+    An object that was converted as a whole is reviewed, and there is a sentence for each reason to refuse it.
     """
     request, snapshot = to_review(document), with_classes(snapshot, document)
     raw = request.object or {}
@@ -95,20 +95,23 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
     if dialect:
         context = context._replace(effective=replace(context.effective, dialects={dialect: DialectUse.TRANSLATE}))
     uses = context.effective.dialects
-    draft, warnings = Draft(raw), list[str]()
+    draft, warnings, left = Draft(raw), list[str](), False
     for template in _templates(request, snapshot):
         used = dialect_steps(ReviewedPod(PodView(template.pod), context), context)
         if len(used) > 1:
             systems = " and ".join(one.title for one, _ in used)
             warnings.append(f"{template.path or 'the pod'}: {foreign_dialect.SEVERAL.format(systems=systems)}")
+            left = True
             continue
         written_in, steps = used[0] if used else (None, [])
         edits = [_placed(edit, template, raw) for step in steps for edit in step.edits]
-        if None in edits and not any(step.blocks for step in steps):
+        blocked = any(step.blocks for step in steps)
+        left |= blocked or None in edits
+        if None in edits and not blocked:
             warnings.append(
                 f"{template.path}: its name is written in another field than its amount; convert it by hand"
             )
-        elif written_in and not any(step.blocks for step in steps):
+        elif written_in and not blocked:
             edits += [_placed(edit, template, raw) for edit in _leftovers(written_in, template, raw)]
             draft.apply([edit for edit in edits if edit is not None])
             warnings += _drop_of_object(draft, template, written_in)
@@ -118,14 +121,14 @@ def _converted(document: Document, dialect: str | None, snapshot: Snapshot) -> t
             for step in steps
             if written_in and (step.blocks or not step.here)
         ]
-    if draft.object is raw and not warnings:
+    if draft.object is not raw:
+        warnings += [] if left else _refusals(replace(document, value=draft.object), snapshot)
+    elif not warnings:
         on = [each for each, use in uses.items() if use is not DialectUse.OFF]
         certain = {each for each in on if uses[each] is DialectUse.TRANSLATE}
         counted = convert_amounts(request, on, certain, snapshot.config.vgpu)
         draft.apply(counted.edits)
         warnings += counted.warnings or _of_others(request, snapshot, context, dialect)
-    elif not warnings:
-        warnings = _refusals(replace(document, value=draft.object), snapshot)
     warnings += _of_vendors(request, snapshot, dialect)
     return raw, draft.object, warnings
 
