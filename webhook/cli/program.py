@@ -137,6 +137,12 @@ class Group(click.Group):
         return list(self.commands)
 
 
+_MEANT = {  # what stands for commands of other names
+    "explain": "review --explain FILE` shows where pods fit",  # as `kubectl explain`
+    "audit": "decisions FILE` reads the audit log",
+}
+
+
 class LazyGroup(Group):
     """A group that imports a command when it is called; help, completion and suggestions import none."""
 
@@ -158,10 +164,8 @@ class LazyGroup(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Import the command that is called."""
-        if args[0] == "explain":  # as `kubectl explain`
-            raise click.UsageError(
-                "no such command 'explain'; `vgpu-webhook review --explain FILE` shows where pods fit", ctx
-            )
+        if args[0] in _MEANT:
+            raise click.UsageError(f"no such command {args[0]!r}; `vgpu-webhook {_MEANT[args[0]]}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
             command = import_module(self._modules[name]).command

@@ -28,6 +28,7 @@ A pod is judged without the annotations that the scheduler wrote. Problems that 
 repair, at their level. Finished pods are skipped, and so are workloads that another workload created.
 
   kubectl get pods,deployments,jobs -A -o json | vgpu-webhook scan --fleet fleet.yaml -
+  vgpu-webhook scan --sample
 
 exit codes:
   0  nothing is refused, or --exit-zero is given
@@ -71,6 +72,8 @@ def command(
     exit_zero: bool,
 ) -> int:
     """Show what the webhook would refuse, repair or warn about among existing pods and workloads."""
+    samples = settings.or_sample_pods(()) if settings.cluster is None else ()
+    given = given._replace(paths=given.paths or tuple(map(str, samples)))
     if (settings.cluster is None) == (not given.paths):
         raise bad_usage("name files, or the cluster with --cluster, --kubeconfig or --context")
     refuse_both(namespaces, all_namespaces)
