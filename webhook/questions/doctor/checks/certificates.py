@@ -52,14 +52,14 @@ def ca_bundle(setup: Setup) -> Results:
         raise Ended(broken("there is no configuration with a caBundle", "see webhook-configurations"))
     bad = [f"{name} {bundle}" for name, bundle in found if isinstance(bundle, str)]
     if bad:
-        raise Ended(broken(f"caBundle: {listed(bad)}: every call fails", RENEW))
+        raise Ended(broken(f"caBundle: {listed(bad)}: no call can succeed", RENEW))
     chain = _served(facts)
     untrusted = [
         name for name, bundle in found if not isinstance(bundle, str) and not trusted(chain, bundle, facts.now)
     ]
     if untrusted:
         yield broken(
-            f"the caBundle of {listed(untrusted)} does not trust the served certificate: every call fails", RENEW
+            f"the caBundle of {listed(untrusted)} does not trust the served certificate: no call can succeed", RENEW
         )
     return f"the caBundle trusts the served certificate: {counted(len(found), 'webhook')}"
 
@@ -71,7 +71,7 @@ def serving_certificate(setup: Setup) -> Results:
     namespace, name = service(facts)
     called = f"{name}.{namespace}.svc"
     if called not in hosts(leaf):
-        yield broken(f"the served certificate is not for {called}: every call fails", RENEW)
+        yield broken(f"the served certificate is not for {called}: no call can succeed", RENEW)
     result = check_validity(leaf, facts.now)
     message = f"the served certificate {result.message}"
     if result.status is not Status.OK:
@@ -91,13 +91,13 @@ def _served(facts: Facts) -> Certificates:
 
 
 def check_validity(certificate: x509.Certificate, now: datetime) -> CheckResult:
-    """Check the dates; the message lacks its subject: `expired 2026-11-20 10:00 UTC: every call fails`."""
+    """Check the dates; the message lacks its subject: `expired 2026-11-20 10:00 UTC: no call can succeed`."""
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     when = f"{end:%Y-%m-%d %H:%M} UTC"
     if now < start:
-        return broken(f"is not valid before {start:%Y-%m-%d %H:%M} UTC: every call fails", "compare the clocks")
+        return broken(f"is not valid before {start:%Y-%m-%d %H:%M} UTC: no call can succeed", "compare the clocks")
     if end < now:
-        return broken(f"expired {when}: every call fails", RENEW)
+        return broken(f"expired {when}: no call can succeed", RENEW)
     if end - now < min(SOON, (end - start) / SHARE):
         return warning(f"expires {when}, in {_format_days(end - now)}", RENEW)
     return ok(f"is valid until {when}, for {_format_days(end - now)}")

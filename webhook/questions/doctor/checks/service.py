@@ -23,7 +23,7 @@ def webhook_service(setup: Setup) -> Results:
         yield broken(f"the webhook configurations call Service {listed(others)}, not {place}", _PLACE)
     found = known(setup.facts.find(ObjectKind.SERVICE, namespace, name))
     if found is None:
-        raise Ended(broken(f"there is no Service {place}: every call fails", _AGAIN))
+        raise Ended(broken(f"there is no Service {place}: no call can succeed", _AGAIN))
     called = {port(entry) for entry in installed}
     offered = {offer.get("port") for offer in objs(found, "spec", "ports") if isinstance(offer.get("port"), int)}
     if called - offered:
@@ -51,7 +51,7 @@ def webhook_endpoints(setup: Setup) -> Results:
     }
     logs = f"`kubectl -n {namespace} get pods` and their logs show why"
     if not ready:
-        yield broken(f"no pod is ready behind Service {namespace}/{name}: every call fails", logs)
+        yield broken(f"no pod is ready behind Service {namespace}/{name}: no call can succeed", logs)
     elif len(ready) == 1:
         yield warning(
             f"only one pod is ready behind {namespace}/{name}: while it restarts, device pods are refused", logs
