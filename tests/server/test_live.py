@@ -133,7 +133,9 @@ def test_a_worker_that_takes_the_place_of_another_needs_a_valid_policy_too(
     until(lambda: "policy.yaml" in live.page())
     unready(live, "policy")
     assert live.program.metric("config_reloads_total", source="policy", result="failure") == 1
+    assert 'config_last_reload_successful{source="policy"} 0.0' in live.program.get("/metrics").body.decode()
     makes_right(live, lambda: put_policy(api, LENIENT))
+    assert live.program.metric("config_last_reload_successful", source="policy") == 1
 
 
 def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: ApiServer, tmp_path: Path):

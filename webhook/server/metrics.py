@@ -44,6 +44,10 @@ GAUGES = {
         "Whether requests are to be sent here: 1, or 0 for each setting that is not known, or `shutdown`.",
         ("reason",),
     ),
+    "config_last_reload_successful": (
+        "Whether the newest version of a setting or certificate is in use: 1 or 0.",
+        ("source",),
+    ),
     "policy_exceptions": ("Exceptions of the policy; those that ended have no effect.", ("state",)),
     "fleet_nodes": ("Nodes with usable devices; 0 while the fleet is unknown.", ("family",)),
     "fleet_shapes": ("Kinds of such nodes.", ("family",)),
@@ -95,6 +99,7 @@ class Metrics(Collector):
     def reloaded(self, source: str, succeeded: bool) -> None:
         """Count a file that changed and was read again."""
         self._counts["config_reloads"][source, "success" if succeeded else "failure"] += 1
+        self._gauges["config_last_reload_successful"][(source,)] = succeeded
 
     def audit_failed(self) -> None:
         """Count a lost audit line."""
