@@ -24,9 +24,9 @@ def config_with_chips(*words, hami_core=False, **fields):
 EMPTY = parse_device_config({}, "test")
 
 
-def fleet_of(*items, config=EMPTY, target=None):
+def fleet_of(*items, config=EMPTY, target=None, declared=None):
     """The fleet of nodes as the API server returns them."""
-    return build_fleet(read_nodes(items, config), config, target or Target())
+    return build_fleet(read_nodes(items, config), config, target or Target(), declared or {})
 
 
 class Explaining:

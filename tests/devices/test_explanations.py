@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from tests.devices.explaining import Explaining, config_with_chips, format_change, is_cut_short, requesting
 from tests.devices.vgpu.test_explain import node
 from tests.devices.vgpu.test_explain import pod as vgpu
-from tests.strategies import ascend_node
+from tests.strategies import affinity, ascend_node
 from webhook import names
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.nodes import Node, read_node
 from webhook.devices.verdict import Reason
+from webhook.devices.vgpu.eligibility import Constraints
 
 WORD, NPU, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
 AI_CORES = f"{NPU}-core"
@@ -59,6 +60,12 @@ def shapes_of(family, raw, *nodes, **policy):
     return Explaining(family, nodes, CONFIG, **policy).shapes(raw)
 
 
+def one_of(*accepted):
+    """The affinity to nodes with these names."""
+    expressions = [{"key": "name", "operator": "In", "values": [name]} for name in accepted]
+    return {"affinity": affinity([{"matchExpressions": [each]} for each in expressions])}
+
+
 TWO, FOUR, CARDS = npus(WHOLE, WHOLE), cards(4, 400, "1"), node("n", "a,10,100,T4", "b,10,100,T4")
 ELSEWHERE = {"nodeSelector": {"name": "m"}}
 HAMI = {"hami_core": True}
@@ -88,6 +95,14 @@ REFUSALS = [
     # all of a card, down to what is free
     ("vgpu", vgpu((2, None), (1, 30)), CARDS, Reason.MEMORY, (), f"c0 {names.VGPU_MEMORY} 70"),
     ("vgpu", vgpu((3, 130)), CARDS, Reason.CARDS, (), None),  # two mistakes
+    ("vgpu", vgpu((1, 10, 5)), node("n", "a,10,100,T4", cores=4), Reason.TOTALS, (5, 4), f"c0 {names.VGPU_CORES} 4"),
+    ("vgpu", vgpu((1, 10), **ELSEWHERE), CARDS, Reason.NODES, (), "nodeSelector"),
+    ("vgpu", vgpu((1, 10), **one_of("m", "o")), CARDS, Reason.NODES, (), "node affinity"),
+    ("vgpu", vgpu((1, 10), **ELSEWHERE, **one_of("n")), CARDS, Reason.NODES, (), "nodeSelector"),
+    ("vgpu", vgpu((1, 10), nodeSelector={"name": "n"}, **one_of("m")), CARDS, Reason.NODES, (), "node affinity"),
+    ("vgpu", vgpu((1, 10), **ELSEWHERE, **one_of("m")), CARDS, Reason.NODES, (), "nodeSelector and node affinity"),
+    ("vgpu", vgpu((1, 130), **ELSEWHERE), CARDS, Reason.NODES, (), None),
+    ("vgpu", vgpu((1, 10), constraints=Constraints(mode="mig"), **ELSEWHERE), CARDS, Reason.MODE, (), None),
     ("gpushare", gpushare((None, 101)), FOUR, Reason.MEMORY, (101, 100), f"c0 {SHARED} 100"),
     ("gpushare", gpushare((None, 90), (None, 30)), FOUR, Reason.MEMORY, (120, 100), f"c0 {SHARED} 70"),
     ("gpushare", gpushare((4,)), FOUR, Reason.CARDS, (4, 3), f"c0 {NUMBER} 3"),
@@ -117,6 +132,7 @@ def test_a_refusal_has_its_reason_and_its_change(case):
     assert (explanation.placement, explanation.slices) == ("never", None)
     assert explanation.refusal.reason == reason.words
     assert all(f" {amount}" in explanation.refusal.message for amount in amounts), explanation.refusal.message
+    assert reason is not Reason.NODES or explanation.refusal.device is None
     assert not is_cut_short(explanation)
     assert format_change(explanation.change) == change
 

@@ -18,7 +18,6 @@ from tests.strategies import (
     quantities,
     register,
 )
-from tests.timing import within
 from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
@@ -33,12 +32,6 @@ CHIPS = ("Ascend910B3", "Ascend310P")
 CONFIG = config_with_chips(*CHIPS, memoryAllocatable=65536, memoryCapacity=65536)
 MASTER = Target(volcano=(1, 16, 0))
 T4 = ("NVIDIA-Tesla T4", 15360)
-ONE_EACH = {
-    Family.VGPU: node_json("vgpu", register([T4])),
-    Family.GPUSHARE: gpushare_node("gpushare", 4, 64000),
-    Family.ASCEND: ascend_node("ascend", [(4, 65536, 20)]),
-    Family.MINDCLUSTER: mindcluster_node("mindcluster", 8),
-}
 
 
 def fleet(*items, declared=None):
@@ -153,7 +146,8 @@ NPUS, CORES = ascend_node("a", [(4, 65536, 20)]), mindcluster_node("a", 8)
 def test_nodes_are_one_shape_exactly_if_placement_cannot_tell_them_apart(first, other, shapes):
     both, one, another = (fleet_of(*nodes, config=reviewing.CONFIG) for nodes in ((first, other), (first,), (other,)))
     assert sum(map(len, both.by_family.values())) == shapes
-    assert (one.digest == another.digest) is (shapes == 1)
+    digests = {one.digest, another.digest, both.digest}  # the number and the labels of nodes do not matter
+    assert len(digests) == (1 if shapes == 1 else 3)
 
 
 def test_the_mode_of_npus_tells_nodes_apart_where_it_is_read():
@@ -192,44 +186,6 @@ def test_any_json_is_a_fleet(items):
         for shape in shapes:
             assert shape.nodes > 0
             assert shape.members.bit_count() == shape.nodes > 0
-
-
-# --- many nodes -----------------------------------------------------------------------------------------------------
-
-
-def test_2000_nodes_of_four_families_are_few_shapes():
-    models = [
-        lambda i: node_json(f"n{i}", register([T4] * 8, prefix=f"G{i}")),
-        lambda i: gpushare_node(f"n{i}", 8, 8 * 15360, "3"),
-        lambda i: ascend_node(f"n{i}", [(4, 65536, 20)] * 8),
-        lambda i: mindcluster_node(f"n{i}", 64, "Ascend310P-8"),
-    ]
-    items = [models[i % 4](i) for i in range(2000)]
-    for i, item in enumerate(items):
-        item["metadata"]["labels"] = {**item["metadata"].get("labels", {}), "kubernetes.io/hostname": f"n{i}"}
-    built = within(2, lambda: fleet(*items))
-    assert {family: [shape.nodes for shape in shapes] for family, shapes in built.by_family.items()} == {
-        family: [500] for family in Family
-    }
-    assert built.nodes == 2000
-
-
-# --- digests --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("family", Family)
-def test_the_digest_depends_on_every_family(family):
-    digests = {fleet(*ONE_EACH.values()).digest, fleet().digest}
-    fewer = [node for other, node in ONE_EACH.items() if other is not family]
-    digests |= {fleet(*fewer).digest, fleet(ONE_EACH[family]).digest}
-    assert len(digests) == 4
-
-
-@pytest.mark.parametrize("family", Family)
-def test_the_digest_does_not_depend_on_the_number_and_the_labels_of_nodes(family):
-    node = ONE_EACH[family]
-    alike = {**node, "metadata": {**node["metadata"], "name": "other", "labels": {"zone": "a"}}}
-    assert fleet(node, alike).digest == fleet(alike).digest == fleet(node).digest
 
 
 # --- selectors ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Misspelt resource names are found, and the most similar known name is suggested."""
 
-from typing import Any
-
 from tests.cases import each_case
+from tests.devices.explaining import requesting
 from tests.reviewing import CONFIG, snapshot
 from tests.timing import within
 from webhook.devices.config import MAX_NAME
@@ -12,8 +11,9 @@ from webhook.pod.view import PodView
 SNAPSHOT = snapshot("every-family")
 
 
-def pod(limits: dict[str, Any]) -> PodView:
-    return PodView({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}})
+def found(*resources: str):
+    pod = requesting(resources, ["1"] * len(resources))
+    return unknown_names(PodView(pod), CONFIG, SNAPSHOT.fleet)
 
 
 @each_case(
@@ -42,14 +42,14 @@ def pod(limits: dict[str, Any]) -> PodView:
     ],
 )
 def test_the_most_similar_name_is_suggested(written: str, meant: str | None):
-    (unknown,) = unknown_names(pod({written: "1"}), CONFIG, SNAPSHOT.fleet)
+    (unknown,) = found(written)
     assert (unknown.resource, unknown.meant) == (written, meant)
 
 
 def test_a_name_that_the_api_server_refuses_is_not_reported():
-    assert not unknown_names(pod({"volcano.sh/" + "x" * MAX_NAME: "1"}), CONFIG, SNAPSHOT.fleet)
+    assert not found("volcano.sh/" + "x" * MAX_NAME)
 
 
 def test_thousands_of_names_take_little_time():
-    hostile = pod({f"volcano.sh/vgpu-numb{i}": "1" for i in range(20_000)})
+    hostile = PodView(requesting([f"volcano.sh/vgpu-numb{i}" for i in range(20_000)], ["1"] * 20_000))
     assert len(within(0.1, lambda: unknown_names(hostile, CONFIG, SNAPSHOT.fleet))) == MAX_UNKNOWN

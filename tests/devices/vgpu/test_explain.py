@@ -1,10 +1,9 @@
 """An explanation agrees with the engine, names cards that the constraints allow, and suggests changes that help."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import Explaining, format_change, requesting
+from tests.devices.explaining import Explaining, requesting
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import HANDSHAKE, Node
@@ -17,7 +16,6 @@ from webhook.volcano.target import Target
 CONFIG = parse_device_config({}, "empty")
 NUMBER, MEMORY, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
 TARGET = Target((1, 16, 0))
-UNGATED = Target((1, 15, 0))
 OFFERED = {"volcano.sh/vgpu-number": 40, "volcano.sh/vgpu-memory": 4000, "volcano.sh/vgpu-cores": 400}
 
 
@@ -31,7 +29,7 @@ def node(name, *cards, **offered):
     )
 
 
-def pod(*containers, constraints=UNCONSTRAINED, selector=None):
+def pod(*containers, constraints=UNCONSTRAINED, selector=None, **spec):
     """A pod whose containers request (number, memory, cores)."""
     words = {
         names.VGPU_MODE: constraints.mode,
@@ -41,7 +39,7 @@ def pod(*containers, constraints=UNCONSTRAINED, selector=None):
     }
     annotations = {key: value for key, value in words.items() if value}
     fields = selector.json() if selector is not None else {}
-    return requesting((NUMBER, MEMORY, CORES), *containers, annotations=annotations, **fields)
+    return requesting((NUMBER, MEMORY, CORES), *containers, annotations=annotations, **fields, **spec)
 
 
 def explained(containers, *nodes, target=TARGET, **demands):
@@ -54,17 +52,6 @@ def refusal_of(explanation):
     return explanation.placement, explanation.refusal.reason, explanation.refusal.device
 
 
-PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
-
-
-def test_a_node_with_few_cores_refuses_by_its_totals():
-    coreless = node("n", "a,10,100,T4", cores=4)
-    (explanation,) = explained([(1, 10, 5)], coreless, target=UNGATED)
-    assert explanation.refusal.reason == Reason.TOTALS.words
-    assert f"{CORES} 5 in total" in explanation.refusal.message
-    assert format_change(explanation.change) == f"c0 {CORES} 4"
-
-
 def test_a_fit_is_explained_with_the_policy_that_finds_it():
     """The default policy gives the only large card to the small slice; binpack starts with card 0."""
     (explanation,) = explained([(1, 40), (1, 90)], node("n", "a,10,50,T4", "b,10,100,T4"))
@@ -73,39 +60,13 @@ def test_a_fit_is_explained_with_the_policy_that_finds_it():
     assert [each.device for each in explanation.slices] == [0, 1]
 
 
-def accept_names(*accepted):
-    """Requirements that only nodes with these names meet."""
-    return (Requirement("name", Operator.IN, accepted),)
-
-
-@pytest.mark.parametrize(
-    "nodes,helps",
-    [
-        (NodeSelector(labels=accept_names("m")), "nodeSelector"),
-        (NodeSelector(terms=(accept_names("m"), accept_names("o"))), "node affinity"),
-        (NodeSelector(labels=accept_names("m"), terms=(accept_names("n"),)), "nodeSelector"),
-        (NodeSelector(labels=accept_names("n"), terms=(accept_names("m"),)), "node affinity"),
-        (NodeSelector(labels=accept_names("m"), terms=(accept_names("m"),)), "nodeSelector and node affinity"),
-    ],
-)
-def test_the_field_that_excludes_the_node_is_named(nodes, helps):
-    (explanation,) = explained([(1, 10)], PLAIN, selector=nodes)
-    assert refusal_of(explanation) == ("never", Reason.NODES.words, None)
-    assert explanation.change.remove == helps
-    (explanation,) = explained([(1, 130)], PLAIN, selector=nodes)
-    assert (explanation.refusal.reason, explanation.change) == (Reason.NODES.words, None)
-
-
-def test_the_mode_is_explained_before_the_labels():
-    selector = NodeSelector(labels=accept_names("m"))
-    (explanation,) = explained([(1, 10)], PLAIN, constraints=Constraints(mode="mig"), selector=selector)
-    assert (explanation.refusal.reason, explanation.change) == (Reason.MODE.words, None)
-
-
 def test_a_card_is_refused_if_the_only_selected_node_refuses_it():
     """The other node of the shape does not have the card, but the selector excludes that node."""
     nodes = [node("n", "a,10,100,T4"), node("m", "b,10,100,T4")]
-    constraints, selector = Constraints(nouse_uuids=frozenset("a")), NodeSelector(labels=accept_names("n"))
+    constraints, selector = (
+        Constraints(nouse_uuids=frozenset("a")),
+        NodeSelector((Requirement("name", Operator.IN, ("n",)),)),
+    )
     (explanation,) = explained([(1, 10)], *nodes, constraints=constraints, selector=selector)
     assert refusal_of(explanation) == ("never", Reason.UUID.words, 0)
 

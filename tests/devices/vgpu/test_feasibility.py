@@ -2,11 +2,9 @@
 
 import pytest
 
+from tests.devices.explaining import EMPTY, fleet_of
 from tests.strategies import declared_shape, node_json, register
 from webhook import names
-from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import build_fleet
-from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Unknown
 from webhook.devices.vgpu.cycle import RoleRequest
@@ -24,21 +22,19 @@ from webhook.devices.vgpu.gang import room_for
 from webhook.pod.view import PodView
 from webhook.volcano.target import Target
 
-CONFIG = parse_device_config({}, "test")
-MASTER, OLDER = Target(volcano=(1, 16, 0)), Target()
+MASTER = Target(volcano=(1, 16, 0))
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-A100", 81920)
 NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
 
 def fleet(*items, target=MASTER, declared=()):
-    nodes = [read_node(item, CONFIG) for item in items]
-    return build_fleet(nodes, CONFIG, target, {"vgpu": tuple(declared)}).vgpu
+    return fleet_of(*items, target=target, declared={"vgpu": tuple(declared)}).vgpu
 
 
 def slice_request_of(*limits, annotations=None, target=MASTER):
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
     view = PodView({"metadata": {"annotations": annotations or {}}, "spec": {"containers": containers}})
-    return slice_request(DevicePod(view, CONFIG).slices, read_constraints(view, target), target)
+    return slice_request(DevicePod(view, EMPTY).slices, read_constraints(view, target), target)
 
 
 def verdict(built, *limits, annotations=None, target=MASTER):
