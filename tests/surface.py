@@ -56,9 +56,9 @@ scan {EVERY_FAMILY} {" ".join(REVIEWS)}
 scan -o json {EVERY_FAMILY} {" ".join(REVIEWS)}
 """
 
-# Values that differ between runs.
-VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds", "uptimeSeconds", "lookingSeconds"}
+# What differs between runs: metrics that are left out, fields of JSON, and other text.
 VOLATILE_METRICS = re.compile(r"_seconds|_created|^process_|^python_|^#|duration|timestamp")
+VOLATILE_FIELDS = re.compile(r'("(?:time|durationUs|inUseSeconds|seconds|uptimeSeconds|lookingSeconds)": )[^,\n]+')
 VOLATILE_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?|127\.0\.0\.1:\d+|/tmp/[^\s'\"]+")
 
 
@@ -109,32 +109,21 @@ class Recorder:
 
     def oracle(self) -> None:
         """The verdicts of all recorded cases of the scheduler, and the explanation of every eighth."""
-        for file in ("cases", "families"):
-            for line in (ROOT / DATA / "oracle" / f"{file}.jsonl").read_text().splitlines():
-                fleet = json.loads(line)
-                with tempfile.TemporaryDirectory() as scratch:
-                    self._oracle_fleet(fleet, Path(scratch))
-
-    def _oracle_fleet(self, fleet: dict[str, Any], scratch: Path) -> None:
-        files = {
-            "--device-config": fleet["deviceConfig"],
-            "--fleet": {"apiVersion": "v1", "kind": "NodeList", "items": fleet["nodes"]},
-            "--policy": {
-                "memoryAboveCard": "deny",
-                "target": {"volcano": "1.16.0"},
-                "rules": {"several-device-containers": "off"},
-            },
+        usual = {
+            "memoryAboveCard": "deny",
+            "target": {"volcano": "1.16.0"},
+            "rules": {"several-device-containers": "off"},
         }
-        options = []
-        for option, document in files.items():
-            path = scratch / f"{option.strip('-')}.json"
-            path.write_text(json.dumps(document))
-            options += [option, str(path)]
-        pods = [case["pod"] for case in fleet["cases"]]
-        for name, chosen, form in (("json", pods, ["-o", "json"]), ("explain", pods[::8], ["--explain"])):
-            path = scratch / "pods.json"
-            path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": chosen}))
-            self._run(f"oracle/{fleet['id']}-{name}", "review", *options, *form, str(path))
+        for file in ("cases", "families"):
+            for fleet in map(json.loads, (ROOT / DATA / "oracle" / f"{file}.jsonl").read_text().splitlines()):
+                pods = [case["pod"] for case in fleet["cases"]]
+                known = {"device-config": fleet["deviceConfig"], "policy": usual, "fleet": _listed(fleet["nodes"])}
+                with tempfile.TemporaryDirectory() as scratch:
+                    for name, document in (known | {"all": _listed(pods), "some": _listed(pods[::8])}).items():
+                        Path(scratch, name).write_text(json.dumps(document))
+                    options = [f"--{name}={scratch}/{name}" for name in known]
+                    for name, chosen, form in (("json", "all", ["-o", "json"]), ("explain", "some", ["--explain"])):
+                        self._run(f"oracle/{fleet['id']}-{name}", "review", *options, *form, f"{scratch}/{chosen}")
 
     def commands(self) -> None:
         """Every other command that exits by itself."""
@@ -152,8 +141,7 @@ class Recorder:
                     self._write(f"server/{Path(path).stem}.{endpoint}", answer)
                 metrics = _request(f"https://{address}/metrics").splitlines()
             self._write("server/metrics", "\n".join(line for line in metrics if not VOLATILE_METRICS.search(line)))
-            lines = [json.dumps(_stable(json.loads(line)), ensure_ascii=False) for line in log.read_text().splitlines()]
-            self._write("server/audit-lines", "\n".join(lines))
+            self._write("server/audit-lines", log.read_text())
 
     def console(self) -> None:
         """The API of the console: every operation, and reviews and explanations of the example of every rule."""
@@ -173,7 +161,7 @@ class Recorder:
         command = [self._command, *arguments, "--bind", url.split("/")[2]]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            _wait_for(url)
+            until(lambda: _request(url))
             yield
         finally:
             process.terminate()
@@ -188,10 +176,24 @@ class Recorder:
     def _write(self, name: str, text: str) -> None:
         path = self._directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(VOLATILE_TEXT.sub("…", _pretty(text)))
+        text = "\n".join(map(_indented, text.splitlines()))
+        path.write_text(VOLATILE_TEXT.sub("…", VOLATILE_FIELDS.sub(r"\1…", text)) + "\n")
+
+
+def _listed(items: list[Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _indented(line: str) -> str:
+    """JSON with a line for each value, so that each difference is on its own line; other text unchanged."""
+    try:
+        return json.dumps(json.loads(line), indent=1, ensure_ascii=False)
+    except ValueError:
+        return line
 
 
 def _request(url: str, body: bytes | None = None) -> str:
+    """The response; empty if nothing listens yet."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"} if body else {})
     context = ssl._create_unverified_context() if url.startswith("https") else None
     try:
@@ -200,41 +202,8 @@ def _request(url: str, body: bytes | None = None) -> str:
     except urllib.error.HTTPError as error:
         with error:
             return f"HTTP {error.code}\n{error.read().decode()}"
-
-
-def _wait_for(url: str) -> None:
-    def responds() -> bool:
-        try:
-            return bool(_request(url))
-        except OSError:
-            return False
-
-    until(responds)
-
-
-def _pretty(text: str) -> str:
-    """Indent JSON, so that each difference is on its own line; return other text unchanged."""
-    try:
-        return "\n".join(_indented(json.loads(line)) for line in _documents(text)) + "\n"
-    except ValueError:
-        return text
-
-
-def _documents(text: str) -> Iterator[str]:
-    lines = text.splitlines()
-    ending = [lines.pop()] if lines and lines[-1].startswith("exit ") else []
-    yield from lines
-    yield from (json.dumps(line) for line in ending)
-
-
-def _indented(value: Any) -> str:
-    return json.dumps(_stable(value), indent=1, ensure_ascii=False)
-
-
-def _stable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: "…" if key in VOLATILE_FIELDS else _stable(item) for key, item in value.items()}
-    return [_stable(item) for item in value] if isinstance(value, list) else value
+    except OSError:
+        return ""
 
 
 if __name__ == "__main__":
