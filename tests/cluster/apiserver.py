@@ -41,6 +41,23 @@ def config_map(name: str, data: dict[str, str]) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
+def write_kubeconfig(path: Path, server: str, ca: Path | None, tokens: dict[str, str], namespace: str) -> Path:
+    """Write a kubeconfig with a context for each token; the first is the current one."""
+    cluster = {"server": server} | ({"certificate-authority": str(ca)} if ca else {})
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": next(iter(tokens)),
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}} for name, token in tokens.items()],
+        "contexts": [
+            {"name": name, "context": {"cluster": "test", "user": name, "namespace": namespace}} for name in tokens
+        ],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
 @dataclass
 class _Failure:
     path: re.Pattern[str]
@@ -122,22 +139,8 @@ class ApiServer:
 
     def kubeconfig(self, path: Path, namespace: str = "vgpu-webhook") -> Path:
         """Write a kubeconfig with two contexts: `test`, the current one, and `unauthorized`, whose token is wrong."""
-        cluster: Object = {"server": self.url}
-        if self.authority:
-            cluster["certificate-authority"] = str(self.authority.directory / "ca.crt")
-        users = {"test": self.token, "unauthorized": "wrong"}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": token}} for name, token in users.items()],
-            "contexts": [
-                {"name": name, "context": {"cluster": "test", "user": name, "namespace": namespace}} for name in users
-            ],
-        }
-        path.write_text(yaml.safe_dump(content))
-        return path
+        ca = self.authority.directory / "ca.crt" if self.authority else None
+        return write_kubeconfig(path, self.url, ca, {"test": self.token, "unauthorized": "wrong"}, namespace)
 
     # --- stored objects --------------------------------------------------------------------------------------------
 

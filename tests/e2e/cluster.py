@@ -8,9 +8,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from certs import pki
+from tests.cluster.apiserver import write_kubeconfig
 from tests.e2e.api import Api
 from tests.e2e.process import Daemon
 from tests.parts.compiled import API_SERVER
@@ -68,18 +67,8 @@ class Cluster:
         return Api(self.port, self.ca, ADMIN_TOKEN, user, group)
 
     def kubeconfig_for_token(self, token: str, name: str) -> Path:
-        path = self._directory / f"{name}.kubeconfig"
-        cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.ca)}
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "e2e", "cluster": cluster}],
-            "users": [{"name": "e2e", "user": {"token": token}}],
-            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
-            "current-context": "e2e",
-        }
-        path.write_text(yaml.safe_dump(document))
-        return path
+        path, server = self._directory / f"{name}.kubeconfig", f"https://127.0.0.1:{self.port}"
+        return write_kubeconfig(path, server, self.ca, {"e2e": token}, "default")
 
     def kubeconfig_for_account(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig for a service account, with the permissions of that account."""

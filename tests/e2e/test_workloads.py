@@ -32,24 +32,6 @@ def volcano_job(number: int) -> dict[str, Any]:
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "w"}, "spec": spec}
 
 
-@pytest.mark.parametrize(
-    ("make", "name", "path"),
-    [
-        (deployment, "deployment.apps/w", "spec.template"),
-        (volcano_job, "job.batch.volcano.sh/w", "spec.tasks[0].template"),
-    ],
-)
-def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: Cluster, namespace: str):
-    def apply(number: int) -> tuple[str, str]:
-        result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=make(number))
-        return result.stdout, result.stderr
-
-    assert apply(9) == (f"{name} created\n", f"Warning: card-count: {path}: {WARNING}")
-    assert apply(8) == (f"{name} configured\n", "")
-    labelled = cluster.kubectl("label", "-n", namespace, name, "touched=yes")
-    assert (labelled.returncode, labelled.stderr) == (0, "")
-
-
 def test_a_device_at_the_level_of_the_pod_is_warned_of_where_the_api_server_stores_it(cluster: Cluster, namespace: str):
     job, refused = volcano_job(8), deployment(8)
     for each in (job["spec"]["tasks"][0], refused["spec"]):
@@ -67,15 +49,19 @@ CUSTOM = [kind for kind in KINDS if "." in kind.group and kind.key != ("batch.vo
 
 def test_every_kind_is_stored_with_a_warning(cluster: Cluster, namespace: str):
     cluster.apply(*[custom_resource(kind.group, kind.versions[0], kind.kind) for kind in CUSTOM])
-    metadata = {"namespace": namespace, "annotations": {names.KSERVE_GPU_TYPES: f'["{names.VGPU_NUMBER}"]'}}
+    annotations = {names.KSERVE_GPU_TYPES: f'["{names.VGPU_NUMBER}"]'}
 
     def apply(number: int) -> tuple[int, str]:
-        items = [workload(kind, [template(number)], **metadata) for kind in CUSTOM]
-        result = cluster.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
+        items = [workload(kind, [template(number)], annotations=annotations) for kind in CUSTOM]
+        listed = {"apiVersion": "v1", "kind": "List", "items": [deployment(number), volcano_job(number), *items]}
+        result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=listed)
         return result.returncode, result.stderr
 
     code, warnings = apply(9)
     assert code == 0, warnings
+    assert all(
+        f"Warning: card-count: {path}: {WARNING}" in warnings for path in ("spec.template", "spec.tasks[0].template")
+    )
     for kind in CUSTOM:
         paths = [each.path for each in read_templates(kind, workload(kind, [template(9)]))]
         assert all(f"Warning: card-count: {path}: " in warnings for path in paths), (kind, warnings)

@@ -55,13 +55,15 @@ def free_port() -> int:
 class Authority:
     """A CA and a pair that it signed, in a directory that a program serves from."""
 
+    hosts = ("localhost", "127.0.0.1")
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.ca = pki.make_ca("test CA")
         self.renew()
 
     def leaf(self) -> pki.Pair:
-        return pki.make_leaf(self.ca, ["localhost", "127.0.0.1"], datetime.now(UTC) - timedelta(seconds=1))
+        return pki.make_leaf(self.ca, self.hosts, datetime.now(UTC) - timedelta(seconds=1))
 
     def renew(self) -> pki.Pair:
         leaf = self.leaf()
@@ -90,6 +92,7 @@ class Program:
         log: Path,
         ca: Path,
         *,
+        host: str = "localhost",
         port: int | None = None,
         limits: ServerLimits = LIMITS,
         pace: Pace = PACE,
@@ -101,14 +104,14 @@ class Program:
         Args:
             options: more than `serve --bind`.
             log: where standard error goes.
-            ca: to verify with.
+            ca, host: to verify with.
             port: where to listen; a free one if None.
             limits, pace: others, so that a test need not wait for minutes.
             starts: the process, with `popen`.
         """
         self.port = port or free_port()
         self.log_path = log
-        self.ca = ca
+        self.ca, self.host = ca, host
         command = [str(COMMAND), "serve"]
         if (limits, pace) != (LIMITS, PACE):
             command = [sys.executable, *tuned("serve", limits=limits, pace=pace)]
@@ -129,8 +132,8 @@ class Program:
         except (OSError, ssl.SSLError):  # no file of the CA yet, no listener yet
             return False
 
-    def connect(self, host: str = "localhost") -> Connection:
-        return Connection(self.port, context(self.ca), host)
+    def connect(self, host: str = "") -> Connection:
+        return Connection(self.port, context(self.ca), host or self.host)
 
     def get(self, path: str) -> Response:
         with self.connect() as connection:
