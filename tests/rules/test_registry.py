@@ -1,4 +1,4 @@
-"""The registry, the rule files and the case files name the same rules. docs/rules.md records their order and levels."""
+"""The registry, the rule files and the case files name the same rules. docs/rules.md records their order, levels and facts."""
 
 import re
 from importlib import import_module
@@ -10,7 +10,7 @@ import webhook.rules
 from tests.cases import each_case
 from webhook.devices.verdict import Reason
 from webhook.rules.api import EVERY_POD, Context, Findings, Level, Mutation, ReviewedPod, Workload, warn
-from webhook.rules.base import Event, Validation
+from webhook.rules.base import Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.suites.rulebook import RuleEntry, rows
 
@@ -19,13 +19,6 @@ CASES = Path(__file__).parent / "cases"
 MAX_CELL = 160  # characters: two lines in a table with four columns
 
 IDS = {rule.id for rule in VALIDATIONS}
-FLEET_RULES = {
-    "cores-tiny",
-    "unknown-resource", "bound-without-cards", "mig-instance-larger", "card-count", "no-eligible-card", "memory-above-card",
-    "split-count", "fits-no-node", "fits-tightly", "gputype-unknown", "node-selector-unmatched", "gang-too-large",
-    "group-too-large", "rollout-needs-room", "gang-fits-tightly", "spread-exceeds-cards",
-}  # fmt: skip
-
 EVERY_RULE = [*(("mutate", rule) for rule in MUTATIONS), *(("validate", rule) for rule in VALIDATIONS)]
 
 
@@ -33,26 +26,6 @@ def test_each_rule_has_an_id_of_its_own():
     """It is an anchor in docs/rules.md, a level of the policy and a label of metrics."""
     ids = [rule.id for _, rule in EVERY_RULE]
     assert len(ids) == len(set(ids))
-
-
-def test_rules_that_need_the_fleet_are_marked():
-    assert {rule.id for rule in VALIDATIONS if rule.fleet} == FLEET_RULES
-
-
-@pytest.mark.parametrize(
-    "event, rules",
-    [
-        ("update", {"isolation-mount", "reserved-annotation", "visible-devices"}),
-        ("binding", {"reserved-annotation"}),
-        (
-            "ephemeral",
-            {"privileged-device", "host-access", "visible-devices", "isolation-mount"}
-            | {"isolation-env", "isolation-env-from", "isolation-env-tuned"},
-        ),
-    ],
-)
-def test_rules_that_read_more_than_new_pods(event: Event, rules: set[str]):
-    assert {rule.id for rule in VALIDATIONS if event in rule.on} == rules
 
 
 def test_the_first_parameter_of_a_check_decides_what_the_rule_reads():
