@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from certs.ensure import Patience, bind
-from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, CertsApiServer
+from tests.certs.apiserver import MUTATING, NAMESPACE, PROBE, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 from tests.cluster.apihttp import StatusError
 
@@ -131,7 +131,9 @@ def test_rules_that_another_client_changed_are_restored(api: CertsApiServer, cer
     api.objects[VALIDATING]["webhooks"][1]["rules"] = []
     assert certs("show").code == 1
     assert "waiting    w1 does not have its rules yet" in certs("show").out
+    api.requests.clear()
     assert certs("bind").code == 0
+    assert not [path for _, path in api.log if "secrets" in path]
     assert rules(api) == [RULES] * 4
     assert certs("show").code == 0
 
@@ -153,12 +155,3 @@ def test_a_configuration_without_these_annotations_is_not_changed(api: CertsApiS
     api.requests.clear()
     assert certs("bind").code == 0
     assert api.log == [("GET", MUTATING), ("GET", VALIDATING)]
-
-
-def test_bind_reads_no_secret(api: CertsApiServer, certs: Certs):
-    certs("ensure")
-    api.apply_webhooks(rules=yaml.safe_dump(RULES))
-    api.requests.clear()
-    assert certs("bind").code == 0
-    assert not [path for _, path in api.log if "secrets" in path]
-    assert AUTHORITY in api.objects

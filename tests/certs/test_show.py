@@ -142,14 +142,6 @@ def test_a_bundle_that_does_not_trust_the_leaf_is_reported(api: CertsApiServer, 
     assert line in result.out
 
 
-def test_a_missing_configuration_is_not_a_problem(api: CertsApiServer, certs: Certs):
-    del api.objects[MUTATING]
-    certs("ensure")
-    result = certs("show")
-    assert result.code == 0
-    assert "  MutatingWebhookConfiguration vgpu-webhook    not there\n" in result.out
-
-
 def test_a_failed_read_is_an_error(api: CertsApiServer, certs: Certs):
     assert certs("ensure").code == 0
     api.ahead = timedelta(days=1)
