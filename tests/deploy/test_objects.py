@@ -1,6 +1,5 @@
 """The objects of the default installation match each other and the programs that they run."""
 
-from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -68,33 +67,6 @@ def test_the_configurations_call_the_service_and_it_selects_the_serving_pods():
 
 
 # --- the serving pods -----------------------------------------------------------------------------------------------
-
-
-def test_the_serving_pod_follows_the_cluster_and_writes_audit_lines_to_standard_output():
-    chosen = options()
-    assert chosen.cluster
-    assert chosen.audit_logs == ("-",)
-    assert {chosen.fleet, chosen.config, chosen.policy, chosen.kubeconfig, chosen.bind} == {None}
-
-
-def test_files_are_on_volumes():
-    chosen, pod = options(), PODS["Deployment"]
-    mounts = {mount["name"]: PurePosixPath(mount["mountPath"]) for mount in container(pod)["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
-    assert mounts.keys() == volumes.keys()
-    assert PurePosixPath(chosen.tls_cert) == mounts["tls"] / "tls.crt"
-    assert PurePosixPath(chosen.tls_key) == mounts["tls"] / "tls.key"
-    assert mounts["tmp"] == PurePosixPath("/tmp")
-    assert volumes["tls"]["secret"]["secretName"] == "vgpu-webhook-tls"
-
-
-def test_ports_and_probes_match_the_service():
-    only = container(PODS["Deployment"])
-    port = {"name": "https", "containerPort": serve.DEFAULT_PORT}
-    (service_port,) = one(FOUND, "Service")["spec"]["ports"]
-    assert (only["ports"], service_port["targetPort"]) == ([port], port["name"])
-    for probe, path in {"livenessProbe": "/healthz", "readinessProbe": "/readyz"}.items():
-        assert only[probe]["httpGet"] == {"path": path, "port": port["name"], "scheme": "HTTPS"}
 
 
 def test_the_grace_period_is_longer_than_the_shutdown():
