@@ -378,6 +378,7 @@ def review_of_many_values(**request: Any) -> bytes:
     "fields, outcome_word",
     [
         ({}, "refused"),
+        ({"operation": "UPDATE"}, "refused"),
         ({"namespace": "observed"}, "would-be-refused"),
         ({"namespace": "kube-system"}, "not-reviewed"),
         ({"operation": "DELETE"}, "not-reviewed"),
@@ -392,7 +393,8 @@ def test_a_pod_with_too_many_values_is_refused_in_a_response_with_its_uid(fields
     assert outcome.word == outcome_word
     assert (response["uid"], response["allowed"]) == ("u", outcome_word != "refused")
     if outcome_word == "refused":
-        assert "managedFields aside; make several pods" in response["status"]["message"]
+        remedy = "write less at a time" if "operation" in fields else "make several pods"
+        assert f"managedFields aside; {remedy}" in response["status"]["message"]
     if "kind" in fields:
         assert "not reviewed now, but when the pods are created" in response["warnings"][0]
 

@@ -67,4 +67,4 @@ def test_a_pod_group_that_is_too_large_to_be_read_is_refused():
     created = decoded(request(group("default")))._replace(object=None, too_large="it has too many values")
     outcome = review(created, settings())
     assert not outcome.allowed
-    assert outcome.violations[0].message == "the PodGroup is too large: it has too many values"
+    assert outcome.violations[0].message == "the PodGroup is too large: it has too many values; write less at a time"

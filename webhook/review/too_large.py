@@ -92,7 +92,8 @@ def _changed(request: Request) -> dict[str, Any]:
 
 def refuse_too_large(request: Request, snapshot: Snapshot, effective: Effective, problem: str) -> Outcome:
     """Refuse an object without a review: that of a part of it could miss what a rule refuses."""
-    what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
+    what = "pod" if request.kind == "Pod" else request.kind
+    remedy = "make several pods" if request.is_pod and request.operation == "CREATE" else "write less at a time"
     violations = Violations()
-    violations.add([(POD_TOO_LARGE, DENY, Finding("spec", f"the {what} is too large: {problem}{remedy}"))])
+    violations.add([(POD_TOO_LARGE, DENY, Finding("spec", f"the {what} is too large: {problem}; {remedy}"))])
     return violations.outcome(request, snapshot, effective)
