@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import strategies
@@ -36,6 +36,7 @@ def term(*expressions):
 
 
 @thorough
+@example([Node(zone, {"zone": zone}) for zone in "aabbc"], [term({"key": "zone", "operator": "Exists"})])
 @given(fleets, st.lists(strategies.selectors, min_size=1, max_size=3))
 def test_a_selector_matches_the_nodes_that_kubernetes_matches(fleet, specs):
     indexes = [Index(fleet), Index(fleet, listed=1)]  # the nodes with a value of a label as lists, and as bits
