@@ -30,7 +30,10 @@ SHELL = {
 }
 COMMANDS = QUESTIONS | SHELL
 MODULES = {name: f"{package_of(name)}.command" for name in QUESTIONS} | {name: f"webhook.cli.{name}" for name in SHELL}
-REMEDIES: dict[int, str] = {  # of what the API server answers, by status
+_UNREACHED = "check the kubeconfig, and that the API server is reachable from here"
+REMEDIES: dict[int, str] = {  # of what the API server answers, by status; 0 if it does not
+    0: _UNREACHED,
+    HTTPStatus.OK: _UNREACHED,  # what answers is something else
     HTTPStatus.UNAUTHORIZED: "log in anew, or name another kubeconfig with --kubeconfig FILE",
     HTTPStatus.FORBIDDEN: "ask an administrator for this right, or to run the command; docs/why.md says what works with the "
     "rights of one namespace",
@@ -109,7 +112,7 @@ def _called_as() -> str:
 
 
 def _problem(error: WebhookError) -> str:
-    """What is wrong, and what to do if the API server refuses the user."""
+    """What is wrong, and what to do if the API server refuses the user, or does not answer as one."""
     remedy = REMEDIES.get(error.status) if isinstance(error, ClusterError) else None
     return f"{error}; {remedy}" if remedy else str(error)
 

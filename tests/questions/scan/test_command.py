@@ -209,4 +209,4 @@ def test_reports_that_cannot_be_written_are_an_error(api, scan, path, code, mess
 def test_a_cluster_that_does_not_answer_is_an_error(api, scan):
     api.stop()
     result = scan()
-    assert (result.code, "Connection refused" in result.err) == (2, True)
+    assert (result.code, "Connection refused; check the kubeconfig, and that" in result.err) == (2, True)
