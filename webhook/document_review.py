@@ -297,10 +297,11 @@ def with_classes(snapshot: Snapshot, document: Document) -> Snapshot:
 
 @lru_cache(maxsize=1)  # for the other documents of the file
 def _classes_beside(known: DeviceClasses | None, text: "SourceText") -> DeviceClasses | None:
-    """The classes that are known, and those in a text."""
+    """The classes that are known, and those in a text; the same ones if it has no others."""
     every = [raw for outer in text.documents for _, raw in flattened(outer) if at(raw, "kind") == "DeviceClass"]
-    classes = [one for raw in every if (one := read_device_class(raw))]
-    return (known or DeviceClasses(())).beside(classes) if classes else known
+    served = {} if known is None else known.by_resource
+    new = [one for raw in every if (one := read_device_class(raw)) and served.get(one.resource or "") != one.name]
+    return (known or DeviceClasses(())).beside(new) if new else known
 
 
 def review_any_kind(request: Request, snapshot: Snapshot) -> Outcome:

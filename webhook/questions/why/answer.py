@@ -14,7 +14,7 @@ from webhook.devices.nearest import Change
 from webhook.devices.nodes import numbers_of
 from webhook.devices.occupancy import FINISHED, REJECTED
 from webhook.devices.verdict import Reason
-from webhook.document_review import exemption, is_reviewed_kind, review_document
+from webhook.document_review import exemption, is_reviewed_kind, review_document, with_classes
 from webhook.errors import ConfigError, RequestError
 from webhook.existing_objects import as_written, assignment_violation
 from webhook.existing_objects import judge as judge_object
@@ -80,7 +80,7 @@ class WaitAnswer:
 
 
 class _NoPodsError(ConfigError):
-    """An object is none whose pods could wait."""
+    """An object has no pods that could wait."""
 
 
 def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tuple[list[WaitAnswer], list[str]]:
@@ -92,6 +92,7 @@ def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tup
     answers: list[WaitAnswer] = []
     errors: list[ConfigError | RequestError] = []
     for subject in subjects:
+        live = live.with_snapshot(with_classes(live.snapshot, subject.document))
         try:
             answers.append(explain_waiting(subject, live))
         except (ConfigError, RequestError) as error:

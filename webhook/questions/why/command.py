@@ -13,7 +13,6 @@ from webhook.cli.options import output_option, pods_option
 from webhook.cli.program import FILE, Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import reading
 from webhook.cli.terminal import Terminal
-from webhook.document_review import with_classes
 from webhook.inputs.documents import read_documents
 from webhook.live.reader import LiveState, Wanted
 from webhook.output.formats import emit
@@ -105,8 +104,7 @@ def command(
     if listed:
         return _list(state, namespace, output)
     subjects = [wanted_object(state, wanted)] if wanted is not None else _manifests(str(filename), place)
-    live = state.live.with_snapshot(with_classes(state.live.snapshot, subjects[0].document))
-    answers, problems = explain_objects(subjects, live)
+    answers, problems = explain_objects(subjects, state.live)
     for problem in problems:
         report_warning(problem)
     emit(answers, output, lambda: show_answers(answers, Terminal()))

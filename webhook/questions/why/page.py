@@ -23,7 +23,7 @@ from webhook.questions.why.answer import WaitAnswer, explain_objects, explain_wa
 from webhook.questions.why.events import PACE, WaitingEvents
 from webhook.questions.why.listing import WaitingPod, list_waiting
 from webhook.questions.why.node_reasons import WaitVerdict
-from webhook.questions.why.subject import WaitingObject, existing, wanted_object
+from webhook.questions.why.subject import existing, subjects_of, wanted_object
 from webhook.questions.why.text import age, hints, holder_words, nearest_words, waiting_words
 
 MAX_LISTED = 500  # waiting pods
@@ -154,12 +154,9 @@ def why(state: ConsoleState, namespace: Namespace = "", pod: PodName = "", manif
         raise RequestEntityTooLarge(
             f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
         )
-    documents = parse_documents(data, SOURCE)
+    written = subjects_of(parse_documents(data, SOURCE)[:MAX_DOCUMENTS], namespace or "default")
     cluster = reader.read(None)
-    subjects = [
-        existing(cluster, document) if _exists(document) else WaitingObject(document, False, namespace=namespace)
-        for document in documents[:MAX_DOCUMENTS]
-    ]
+    subjects = [existing(cluster, each.document) if _exists(each.document) else each for each in written]
     answers, problems = explain_objects(subjects, cluster.live)
     return WhyResponse(answers=tuple(answers), problems=tuple(problems))
 
