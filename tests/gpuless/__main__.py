@@ -3,12 +3,9 @@
 import argparse
 import re
 import signal
-import sys
-import tempfile
-from pathlib import Path
 
-from tests.gpuless.assets import MissingError, find_assets, profiles
-from tests.gpuless.cluster import GpuCluster
+from tests.gpuless.assets import find_assets, profiles
+from tests.gpuless.cluster import in_own_directory
 
 
 def main() -> None:
@@ -16,19 +13,15 @@ def main() -> None:
     parser.add_argument("profiles", nargs="*", default=["a100"], help="the cards of each node: a100, t4:2 …")
     parser.add_argument("--without-webhook", action="store_true", help="do not build and install the webhook")
     options = parser.parse_args()
-    try:
-        known = profiles(find_assets())
-    except MissingError as missing:
-        sys.exit(str(missing))
+    known = profiles(find_assets())
     if unknown := [each for each in options.profiles if not re.fullmatch(rf"({'|'.join(known)})(:[1-8])?", each)]:
         parser.error(f"unknown cards {', '.join(unknown)}: write {', '.join(known)}, and :1 to :8 for that many")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory:
-        try:
-            run(Path(directory), options.profiles, webhook=not options.without_webhook)
-        except KeyboardInterrupt:
-            print("\nstopped")
+    try:
+        run(options.profiles, webhook=not options.without_webhook)
+    except KeyboardInterrupt:
+        print("\nstopped")
 
 
 def stop(*_: object) -> None:
@@ -38,9 +31,8 @@ def stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def run(directory: Path, chosen: list[str], *, webhook: bool) -> None:
-    print(f"starting; the logs are in {directory}", flush=True)
-    with GpuCluster(directory, chosen) as running:
+def run(chosen: list[str], *, webhook: bool) -> None:
+    with in_own_directory(*chosen) as (_, running):
         for node in running.nodes:
             offered = node.allocatable()
             print(f"{node.name} offers", ", ".join(f"{offered[name]} {name}" for name in offered if "vgpu" in name))

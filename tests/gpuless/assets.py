@@ -43,8 +43,8 @@ MAX_UNITS = 60_000  # of one node that a kubelet takes; the device plugin offers
 CNI = Path("/usr/lib/cni")  # of Debian's containernetworking-plugins
 
 
-class MissingError(Exception):
-    """The cluster cannot start; the message says what is missing and how to get it."""
+class MissingError(SystemExit):
+    """The cluster cannot start; the message, with which a program ends, says what is missing and how to get it."""
 
 
 def find_assets(cni: Path = CNI, own_places: Sequence[Path] = OWN_PLACES) -> Path:

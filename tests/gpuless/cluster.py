@@ -1,8 +1,9 @@
 """The whole cluster: control plane, Volcano, nodes with cards."""
 
 import contextlib
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -152,6 +153,16 @@ class GpuCluster:
         config["nvidia"] |= {"gpuMemoryFactor": self._memory_factor, **settings}
         data = {"device-config.yaml": yaml.safe_dump(config)}
         self.cluster.apply(config_map("kube-system", "volcano-vgpu-device-config", data))
+
+
+@contextlib.contextmanager
+def in_own_directory(*profiles: str, **settings: Any) -> Iterator[tuple[Path, GpuCluster]]:
+    """A running cluster, and its directory, which both end with the block."""
+    find_assets()
+    with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as name:
+        print(f"starting; the logs are in {name}", flush=True)
+        with GpuCluster(Path(name), profiles, **settings) as running:
+            yield Path(name), running
 
 
 def _made(directory: Path) -> Path:

@@ -1,7 +1,6 @@
 """One cluster for all tests; without CLUSTER_ASSETS they are skipped."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gpuless.assets import MissingError, find_assets
-from tests.gpuless.cluster import GpuCluster
+from tests.gpuless.cluster import GpuCluster, in_own_directory
 from tests.ledger import figure, record
 from tests.server.program import until
 
@@ -38,12 +37,11 @@ def start(*profiles: str, **settings: Any) -> Iterator[GpuCluster]:
         if "CLUSTER_ASSETS" in os.environ:
             pytest.fail(str(missing), pytrace=False)
         pytest.skip(str(missing))
-    with tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory:
-        with GpuCluster(Path(directory), profiles, **settings) as running:
-            yield running
-            interfaces = [node.namespace.interface for node in running.nodes]
-        until(lambda: not any(path.exists() for path in interfaces))
-        assert traces(Path(directory).name) == []
+    with in_own_directory(*profiles, **settings) as (directory, running):
+        yield running
+        interfaces = [node.namespace.interface for node in running.nodes]
+    until(lambda: not any(path.exists() for path in interfaces))
+    assert traces(directory.name) == []
 
 
 def traces(name: str) -> list[str]:

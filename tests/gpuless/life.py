@@ -7,7 +7,6 @@ differs from the scenario fails.
 import argparse
 import re
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,8 +21,7 @@ from tests.docs.generated import DOCS
 from tests.docs.markdown import set_part, shown, tables
 from tests.e2e.api import Api
 from tests.e2e.objects import Object, custom_resource, namespace_objects, pods
-from tests.gpuless.assets import MissingError, find_assets
-from tests.gpuless.cluster import GpuCluster
+from tests.gpuless.cluster import GpuCluster, in_own_directory
 from tests.gpuless.images import BUSYBOX
 from tests.ledger import record
 
@@ -58,7 +56,6 @@ class Seen:
 
     phase: str
     message: str = ""
-    output: str = ""
     warnings: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -142,7 +139,7 @@ def observe(api: Api, namespace: str, pod: Object, expected: str) -> Seen:
                 output = str(api.get(f"{path}/log?container=main").body)
                 lines = output.partition("MOUNTS")[0].splitlines()
                 environment = dict(line.split("=", 1) for line in lines if "=" in line)
-                return Seen(phase, "", output, created.warnings, environment)
+                return Seen(phase, warnings=created.warnings, environment=environment)
             if waited > (NEVER if expected == "Pending" else STARTS):
                 return Seen(phase, _why_pending(api, namespace, now), warnings=created.warnings)
             time.sleep(0.1)
@@ -341,15 +338,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.gpuless.life", description=__doc__)
     parser.add_argument("only", nargs="?", default="", help="play those whose title or rule contains this")
     only = parser.parse_args().only
-    try:
-        find_assets()
-    except MissingError as missing:
-        sys.exit(str(missing))
     chosen = [scenario for scenario in load() if only in f"{scenario['title']} {scenario.get('rule', '')}"]
-    with (
-        tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory,
-        GpuCluster(Path(directory), ["a100"]) as running,
-    ):
+    with in_own_directory("a100") as (_, running):
         print("building the webhook's image, and installing its chart", flush=True)
         running.install_webhook(**VALUES)
         wrong = play_all(running, chosen)

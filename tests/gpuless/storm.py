@@ -10,7 +10,6 @@ import contextlib
 import json
 import random
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -23,8 +22,7 @@ from tests.deploy.files import CHART
 from tests.docs.measured import write_part
 from tests.e2e.objects import Object, namespace_objects
 from tests.e2e.objects import pods as pods_path
-from tests.gpuless.assets import MissingError, find_assets
-from tests.gpuless.cluster import NAME, WAIT, GpuCluster
+from tests.gpuless.cluster import NAME, WAIT, GpuCluster, in_own_directory
 from tests.gpuless.images import BUSYBOX
 from tests.ledger import record
 
@@ -177,17 +175,10 @@ def disturb(running: GpuCluster) -> None:
 
 
 def main() -> None:
-    try:
-        find_assets()
-    except MissingError as missing:
-        sys.exit(str(missing))
-    with (
-        tempfile.TemporaryDirectory(prefix="vgpu-cluster-", dir="/var/tmp") as directory,
-        GpuCluster(Path(directory), ["a100"]) as running,
-    ):
+    with in_own_directory("a100") as (directory, running):
         running.install_webhook()
         running.cluster.apply(*namespace_objects(NAMESPACE))
-        kept = Path(directory) / "kept"
+        kept = directory / "kept"
         kept.mkdir()
         killer = Killer(running, kept)
         began = time.monotonic()
