@@ -16,9 +16,13 @@ from typing import Any
 
 from tests.bench.engine import DATA
 from tests.deploy.clusters import binding, request
+from tests.deploy.test_large_objects import ANNOTATIONS, PLAIN, fewer, with_env, with_mounts
+from tests.deploy.test_large_objects import pod as pod_of
+from tests.workloads import workload
 from webhook.manifests.configurations import DOMAIN, configurations
 from webhook.manifests.fallback.policies import admission_policies
-from webhook.manifests.match_conditions import MAX_ANNOTATIONS, MAX_CONTAINERS, MAX_ENTRIES, SPARE
+from webhook.manifests.match_conditions import MAX_CONTAINERS, MAX_ENTRIES, SPARE
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy
 from webhook.settings.table import DEVICE_CONFIG
 
@@ -169,59 +173,38 @@ def requests(pod: Json) -> Iterator[tuple[str, Json]]:
     yield "pod, annotations removed", request(annotated(pod, {}), "UPDATE", oldObject=pod)
     yield "pod, binding", binding(pod["metadata"]["annotations"])
     template = {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
-    selector = {"matchLabels": {"app": "p"}}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "d", "namespace": "default"},
-        "spec": {"replicas": 1, "selector": selector, "template": template},
-    }
-    yield from _stored("Deployment", deployment)
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "j", "namespace": "default"},
-        "spec": {"tasks": [{"name": f"t{task}", "template": template} for task in range(pod.get("tasks", 1))]},
-    }
-    yield from _stored("Volcano Job", job)
-
-
-def _stored(name: str, workload: Json) -> Iterator[tuple[str, Json]]:
-    yield f"{name}, create", request(workload)
-    changed = workload | {"spec": workload["spec"] | {"paused": True}}
-    yield f"{name}, update", request(changed, "UPDATE", oldObject=workload)
+    for key, templates in ((("apps", "Deployment"), 1), (("batch.volcano.sh", "Job"), pod.get("tasks", 1))):
+        made = workload(WORKLOAD_KINDS[key], [template] * templates, namespace="default")
+        changed = made | {"spec": made["spec"] | {"paused": True}}
+        yield f"{key[1]}, create", request(made)
+        yield f"{key[1]}, update", request(changed, "UPDATE", oldObject=made)
 
 
 def ordinary() -> Json:
     """A pod as a service has it: two containers with some variables, mounts and resources."""
-    return _pod(_container("main"), _container("proxy"), annotations={f"example.org/{name}": "x" for name in range(5)})
+    return pod_of(_container(), _container(name="proxy"), annotations={f"example.org/{name}": "x" for name in range(5)})
 
 
 def large() -> dict[str, Json]:
     """Pods as large as their author can make them, and as large as expressions still look into."""
-    (limits, env, mounts), (few, some_env, some_mounts) = (
-        ({f"example.org/{name}": "1" for name in range(each)}, _env(each), _mounts(each))
-        for each in (MAX_ENTRIES // (number + SPARE) for number in (1, MAX_CONTAINERS))
-    )
-    full = [_container(f"c{index}", few, some_env, some_mounts) for index in range(2 * MAX_CONTAINERS)]
-    legacy = [
-        *[{"name": "CUDA_VERSION", "value": "12"}] * (len(env) - 1),
-        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"},
-    ]
-    most = {f"a{number}": "" for number in range(MAX_ANNOTATIONS)}
+    one, many = (MAX_ENTRIES // (number + SPARE) for number in (1, MAX_CONTAINERS))
+    full = [_container(_names(many), many, many, name=f"c{index}") for index in range(2 * MAX_CONTAINERS)]
+    most = fewer(ANNOTATIONS)
+    legacy = [{"name": "CUDA_VERSION", "value": "12"}] * (one - 1)
+    legacy.append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
     return {
-        "at the limits, 1 container": _pod(_container("main", limits, env, mounts), annotations=most),
-        f"at the limits, {MAX_CONTAINERS}": _pod(*full[:MAX_CONTAINERS], annotations=most),
-        "above the limits": _pod(*full, annotations={**most, "another": ""}),
-        "CUDA_VERSION everywhere": _pod(_container("main", env=legacy)),
+        "at the limits, 1 container": pod_of(_container(_names(one), one, one), annotations=most),
+        f"at the limits, {MAX_CONTAINERS}": pod_of(*full[:MAX_CONTAINERS], annotations=most),
+        "above the limits": pod_of(*full, annotations=ANNOTATIONS),
+        "CUDA_VERSION everywhere": pod_of(_container() | {"env": legacy}),
         **{
-            f"{size:,} annotations": _pod(annotations={f"a{number}": "" for number in range(size)})
+            f"{size:,} annotations": pod_of(_container(), annotations={f"a{number}": "" for number in range(size)})
             for size in (5_000, 20_000, 38_000)
         },
-        "10,000 resource names": _pod(_container("main", {f"example.org/{name}": "1" for name in range(10_000)})),
-        "20,000 variables": _pod(_container("main", env=_env(20_000))),
-        "4,000 containers": _pod(*[{"name": f"c{index}", "image": "x"} for index in range(4_000)]),
-        "4,000 tasks": _pod({"name": "main", "image": "x"}) | {"tasks": 4_000},
+        "10,000 resource names": pod_of(_container(_names(10_000))),
+        "20,000 variables": pod_of(_container(env=20_000)),
+        "4,000 containers": pod_of(*[PLAIN | {"name": f"c{index}"} for index in range(4_000)]),
+        "4,000 tasks": pod_of(PLAIN) | {"tasks": 4_000},
     }
 
 
@@ -229,29 +212,11 @@ def annotated(pod: Json, annotations: Mapping[str, str]) -> Json:
     return pod | {"metadata": pod["metadata"] | {"annotations": annotations}}
 
 
-def _pod(*containers: Json, annotations: Mapping[str, str] | None = None) -> Json:
-    metadata = {"name": "p", "namespace": "default", "annotations": annotations or {}}
-    spec = {"containers": list(containers or [_container("main")])}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+def _names(number: int) -> dict[str, str]:
+    return {f"example.org/{name}": "1" for name in range(number)}
 
 
-def _container(
-    name: str, limits: Mapping[str, str] | None = None, env: list[Json] | None = None, mounts: list[Json] | None = None
-) -> Json:
+def _container(limits: Json | None = None, env: int = 10, mounts: int = 3, name: str = "main") -> Json:
     amounts = limits or {"cpu": "1", "memory": "1Gi"}
     resources = {"limits": amounts, "requests": amounts}
-    return {
-        "name": name,
-        "image": "x",
-        "resources": resources,
-        "env": env or _env(10),
-        "volumeMounts": mounts or _mounts(3),
-    }
-
-
-def _env(number: int) -> list[Json]:
-    return [{"name": f"E{index}", "value": "x"} for index in range(number)]
-
-
-def _mounts(number: int) -> list[Json]:
-    return [{"name": "v", "mountPath": f"/{index}"} for index in range(number)]
+    return with_env(env) | with_mounts(mounts) | {"name": name, "resources": resources}

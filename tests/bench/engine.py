@@ -6,21 +6,18 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 from tests.bench import fleets
+from tests.reviewing import DATA
+from tests.reviewing import snapshot as snapshot_of
 from webhook.audit.writer import AuditLogWriter
-from webhook.devices.nodes import read_node
-from webhook.policy.policy import default_policy
 from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.settings.table import DEVICE_CONFIG, FLEET
 from webhook.snapshot import Snapshot
 
-DATA = Path(__file__).parents[1] / "data"
 REVIEW = (DATA / "reviews" / "gpu-pod1.json").read_bytes()
 OTHERS = (
     "plain-pod",
@@ -48,16 +45,9 @@ def report() -> None:
 
 
 def _report() -> None:
-    config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
-    policy = default_policy()
-    snapshots = {
-        "5 nodes, 4 shapes (mixed.yaml)": SnapshotInputs(
-            config, policy, read_nodes(FLEET.load(DATA / "fleets" / "mixed.yaml"), config)
-        ).snapshot()
-    }
+    snapshots = {"5 nodes, 4 shapes (mixed.yaml)": snapshot_of("mixed")}
     for size in (5_000, 50_000):
-        nodes = [node for number in range(size) if (node := read_node(fleets.node(number, 20), config))]
-        snapshots[f"{size:,} nodes, 20 shapes"] = SnapshotInputs(config, policy, nodes).snapshot()
+        snapshots[f"{size:,} nodes, 20 shapes"] = snapshot_of(raw=(fleets.node(number, 20) for number in range(size)))
     settle_memory()
     print("engine, bytes in to bytes out, audit line and metrics included (µs, median; aim: at most 60)")
     print(f"  {'fleet':<34}{'mutate':>9}{'validate':>10}{'ratio to 5 nodes (aim: 0.90 to 1.10)':>39}")
@@ -74,9 +64,7 @@ def _report() -> None:
     for name, snapshot in snapshots.items():
         print(f"  {name:<34}{'':>9}{_median(_endpoints(snapshot)[1], GANG, calls=100):>10.1f}")
     print("\nengine, other reviews against every-family.yaml (µs, median)")
-    endpoints = _endpoints(
-        SnapshotInputs(config, policy, read_nodes(FLEET.load(DATA / "fleets" / "every-family.yaml"), config)).snapshot()
-    )
+    endpoints = _endpoints(snapshot_of("every-family"))
     for path in OTHERS:
         body = (DATA / "reviews" / f"{path}.json").read_bytes()
         mutate, validate = (_median(answer, body) for answer in endpoints)
@@ -116,15 +104,19 @@ def _gang() -> bytes:
 GANG = _gang()
 
 
-def _endpoints(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
+def admission_of(snapshot: Snapshot) -> Admission:
     metrics = Metrics()
-    admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
-    return lambda body: admission.answer("/mutate", body, client_verified=True), lambda body: admission.answer(
-        "/validate", body, client_verified=True
-    )
+    return Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
 
 
-def _in_turn(engines: dict[str, tuple[Callable[[bytes], object], ...]]) -> dict[str, tuple[float, float]]:
+def _endpoints(snapshot: Snapshot) -> list[Callable[[bytes], object]]:
+    answer = admission_of(snapshot).answer
+    return [
+        partial(lambda path, body: answer(path, body, client_verified=True), path) for path in ("/mutate", "/validate")
+    ]
+
+
+def _in_turn(engines: dict[str, list[Callable[[bytes], object]]]) -> dict[str, tuple[float, float]]:
     """The median over all rounds of each engine; each round measures every engine once, so that drift affects all equally."""
     rounds: dict[str, list[list[float]]] = {name: [[], []] for name in engines}
     for _ in range(ROUNDS):

@@ -1,32 +1,20 @@
 """Bodies that are slow to review: the time of each, and the longest stall of the event loop."""
 
 import asyncio
-import os
 import time
 from typing import Any
 
-from tests.bench.engine import DATA
+from tests.bench.engine import admission_of, snapshot_of
 from tests.hostile_bodies import bodies
-from webhook.audit.writer import AuditLogWriter
-from webhook.policy.policy import default_policy
 from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
-from webhook.server.metrics import Metrics
-from webhook.server.state import ServerState
-from webhook.settings.snapshot import SnapshotInputs, read_nodes
-from webhook.settings.table import DEVICE_CONFIG, FLEET
 
 SHOWN = 12
 TICK = 0.001
 
 
 def report() -> None:
-    config = DEVICE_CONFIG.load(DATA / "config" / "device-config.yaml")
-    snapshot = SnapshotInputs(
-        config, default_policy(), read_nodes(FLEET.load(DATA / "fleets" / "every-family.yaml"), config)
-    ).snapshot()
-    metrics = Metrics()
-    admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
+    admission = admission_of(snapshot_of("every-family"))
     settle_memory()
     figures = [
         (*asyncio.run(_measured(admission, path, make())), path, name)
