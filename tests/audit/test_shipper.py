@@ -339,11 +339,7 @@ class Killed:
 
 
 class Replica(threading.Thread):
-    """Writes an audit log as the webhook does, about a hundred lines a second.
-
-    Attributes:
-        written: how many lines it wrote.
-    """
+    """Writes an audit log as the webhook does, about a hundred lines a second."""
 
     def __init__(self, path: Path, numbers: range) -> None:
         super().__init__(daemon=True)

@@ -33,12 +33,7 @@ def refused(**others: Any) -> dict[str, Any]:
 
 
 def history(days: int, a_day: int) -> Iterator[dict[str, Any]]:
-    """The decisions of some days in a cluster, always the same.
-
-    Args:
-        days: how many.
-        a_day: pods that are created each day, two decisions each.
-    """
+    """The decisions of some days in a cluster, always the same, two of each pod."""
     chance = random.Random(5)
     for day in range(days):
         hours = sorted(chance.choices(range(24), BUSY, k=a_day))

@@ -34,11 +34,7 @@ def missing() -> str:
 
 @contextmanager
 def chromium(home: Path) -> Iterator[Chrome]:
-    """Start Chromium; it ends with the context.
-
-    Args:
-        home: an empty directory for its files.
-    """
+    """Start Chromium with its files in an empty directory; it ends with the context."""
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for argument in (*ARGUMENTS, f"--user-data-dir={home / 'profile'}"):

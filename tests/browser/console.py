@@ -20,14 +20,7 @@ class Console:
     """A console, started; ends with `close`."""
 
     def __init__(self, audit: Path, certificate: Path, log: Path, options: Sequence[str] = SAMPLE) -> None:
-        """Start it, and wait until it responds.
-
-        Args:
-            audit: the audit log that it follows.
-            certificate: the certificate of the webhook.
-            log: where standard error goes.
-            options: more options of `console`.
-        """
+        """Start it, and wait until it responds; standard error goes into the log."""
         self.audit = audit
         self.host = f"127.0.0.1:{free_port()}"
         self.address = f"http://{self.host}"

@@ -28,15 +28,7 @@ return [first.top + scrollY, last.bottom + scrollY];
 
 
 class Picture(NamedTuple):
-    """A part of a page, in its whole width.
-
-    Attributes:
-        path: of the page.
-        first: the element where it begins.
-        last: the element where it ends.
-        click: an element to click first.
-        scheme: light or dark.
-    """
+    """A part of a page in its whole width: from its first element to its last one, after a click."""
 
     path: str
     first: str

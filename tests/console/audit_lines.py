@@ -7,7 +7,7 @@ import orjson
 
 from tests.audit import sample
 from tests.console.conftest import OPEN, Fixed, sample_parts
-from tests.console.pages import Page
+from tests.console.pages import Page, get_json
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -35,9 +35,7 @@ def console_client(follower: LogFollower | None) -> Any:
 
 
 def get_decisions(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
-    response = client.get(f"{API}{query}")
-    assert response.status_code == status, response.text
-    return response.json
+    return get_json(client, f"/decisions{query}", status)
 
 
 def numbers(client: Any, query: str) -> list[int]:

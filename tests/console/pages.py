@@ -1,4 +1,4 @@
-"""The elements of an HTML page."""
+"""What a console answers: the JSON of an operation, and the elements of a page."""
 
 from html.parser import HTMLParser
 from typing import Any
@@ -7,14 +7,9 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 
 
 class Page(HTMLParser):
-    """A parsed page; its elements must be nested correctly.
+    """A parsed page, whose elements must be nested correctly: each with its `tag`, the `text` in it, and its attributes.
 
-    Attributes:
-        elements: each with its `tag`, the `text` in it, and its attributes.
-        text: of the whole page.
-        shown: the text outside of editors.
-        values: tag, name and value of each attribute.
-        kinds: each tag with the names of its attributes.
+    `shown` is the text outside of editors; `values` has tag, name and value of each attribute, `kinds` each tag with them.
     """
 
     def __init__(self, html: str) -> None:
@@ -72,3 +67,9 @@ class Page(HTMLParser):
         self.kinds.add((tag, tuple(sorted(attributes))))
         self.elements.append({**attributes, "tag": tag, "text": ""})
         return self.elements[-1]
+
+
+def get_json(client: Any, path: str, status: int = 200, **query: Any) -> Any:
+    response = client.get(f"/api/v1{path}", query_string=query or None)
+    assert response.status_code == status, response.text
+    return response.json

@@ -20,13 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class Running:
-    """A console in a process of its own.
-
-    Attributes:
-        port: where it listens.
-        process: its master, with standard error as a pipe.
-        errors: what it printed there, once it has ended.
-    """
+    """A console in a process of its own; `errors` has what its master printed, once it has ended."""
 
     port: int
     process: subprocess.Popen[str]
@@ -56,14 +50,7 @@ class Running:
 def running(
     *options: str, limits: ConsoleLimits = LIMITS, files: int | None = None, bind: str = "127.0.0.1"
 ) -> Iterator[Running]:
-    """Start a console, and wait until it answers.
-
-    Args:
-        options: more than `--sample --bind`.
-        limits: of clients.
-        files: as many as may be open.
-        bind: the address.
-    """
+    """Start a console, and wait until it answers; only so many files may be open."""
     port = free_port()
     usual = [str(COMMAND), "console"]
     program = usual if limits == LIMITS else [sys.executable, *tuned("console", limits=limits)]

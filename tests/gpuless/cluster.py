@@ -47,10 +47,6 @@ class GpuCluster:
         """Start it in an empty directory, with a node for each profile: `a100`, `t4:2` …
 
         Without a memory_factor, the MiB of one unit of vGPU memory are enough for the memory of each node.
-
-        Raises:
-            MissingError: a binary is missing.
-            AssertionError: a part does not start; the message contains the end of its log.
         """
         self._assets = assets = find_assets()
         self._directory, self._memory_factor = directory, memory_factor or memory_units(assets, profiles)
@@ -92,12 +88,7 @@ class GpuCluster:
         time.sleep(2 * PERIOD)
 
     def install_webhook(self, **values: Any) -> None:
-        """Build the webhook's image, install its chart with these values, and wait until the API server depends on it.
-
-        Raises:
-            AssertionError: the image cannot be built, or the Job does not make the webhook binding.
-            helm_python.HelmError: a pod is not ready in time.
-        """
+        """Build the webhook's image, install its chart with these values, and wait until the API server depends on it."""
         image = webhook_image(self._assets, _made(self._directory / "image"))
         for node in self.nodes:
             node.import_image(image)

@@ -43,11 +43,7 @@ def busybox_image() -> bytes:
 
 
 def webhook_image(assets: Path, directory: Path) -> bytes:
-    """The webhook's image as an archive for `ctr images import`, built by deploy/Dockerfile on the bases of `assets`.
-
-    Raises:
-        AssertionError: a step failed; the message ends with its output.
-    """
+    """The webhook's image as an archive for `ctr images import`, built by deploy/Dockerfile on the bases of `assets`."""
     archive, name = directory / "webhook.tar", f"{WEBHOOK}:{TAG}"
     bases = [f"--build-arg={key}=oci-archive:{assets / file}" for key, file in BASES.items()]
     trust = [f"--volume={CERTIFICATES}:{CERTIFICATES}:ro", f"--env=PIP_CERT={CERTIFICATES / 'ca-certificates.crt'}"]

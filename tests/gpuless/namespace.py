@@ -65,11 +65,7 @@ class NodeNamespace:
         return daemon
 
     def run(self, *command: str | Path, stdin: bytes | None = None) -> str:
-        """Run a command in the node, and return its output.
-
-        Raises:
-            AssertionError: it failed; the message contains what it wrote.
-        """
+        """Run a command in the node, and return its output; an error contains what it wrote."""
         return _run(*self._enter(), *command, stdin=stdin)
 
     def kill(self, program: str, signal: str = "KILL") -> None:

@@ -5,7 +5,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from certs.pki import CLOCK_SKEW, make_ca, make_leaf
 from tests.clock import Clock
 from tests.console.conftest import Fixed, sample_parts
+from tests.console.pages import get_json
 from tests.console.rows import page_rows
 from tests.questions import needs
 from webhook.audit.follower import LogFollower
@@ -44,10 +45,7 @@ def console(settings=None, decisions=None, **examined):
     return create_app(ConsoleState(settings or Fixed(sample_parts()), decisions, followed)).test_client()
 
 
-def health(client, **query):
-    response = client.get("/api/v1/health", query_string=query)
-    assert response.status_code == 200
-    return response.json
+health, doctor_results = partial(get_json, path="/health"), partial(get_json, path="/health/doctor")
 
 
 def part(found, name):
@@ -164,12 +162,6 @@ def test_a_log_that_cannot_be_read_is_a_warning(tmp_path, name, problem):
 
 
 # --- the doctor ---------------------------------------------------------------------------------------------------
-
-
-def doctor_results(client, **query):
-    response = client.get("/api/v1/health/doctor", query_string=query)
-    assert response.status_code == 200
-    return response.json
 
 
 class Gatherer:

@@ -9,6 +9,7 @@ import pytest
 from tests.audit import sample
 from tests.console.audit_lines import LINES, console_client, get_page, write
 from tests.console.conftest import sample_parts
+from tests.console.pages import get_json
 from tests.console.rows import page_rows
 from webhook.audit.decision import read_decision
 from webhook.questions.replay.answer import Replayer
@@ -26,9 +27,7 @@ def client(tmp_path: Path):
 
 
 def replay(client: Any, status: int = 200, number: Any = 1, **query: Any) -> dict[str, Any]:
-    response = client.get(f"/api/v1/decisions/{number}/replay", query_string=query)
-    assert response.status_code == status, response.text
-    return response.json
+    return get_json(client, f"/decisions/{number}/replay", status, **query)
 
 
 def test_a_replay_with_the_original_inputs_changes_nothing(client: Any):

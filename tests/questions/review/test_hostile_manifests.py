@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -16,8 +15,8 @@ import pytest
 from tests.cli.conftest import vgpus
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
+from tests.console.running import running
 from tests.docs.generated import DOCS
-from tests.server.program import COMMAND, free_port, until
 from tests.timing import within
 from webhook import names
 from webhook.console.app import create_app
@@ -243,33 +242,22 @@ def test_the_editor_holds_it_as_it_was_written(client):
 LARGEST = ("empty lists", "2,000 containers")  # takes the most memory; and writes the longest answer
 
 
-def test_a_serving_process_takes_the_largest_and_stays_small(tmp_path: Path):
-    port = free_port()
-    command = [str(COMMAND), "console", "--sample", "--bind", f"127.0.0.1:{port}"]
-    with (tmp_path / "log").open("wb") as log:
-        console = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        until(lambda: _ask(port, "/static/icon.svg")[0] == 200)
+def test_a_serving_process_takes_the_largest_and_stays_small():
+    with running() as console:
         for name in LARGEST:
             make, status, _ = CASES[name]
-            found, body = _ask(port, "/api/v1/review", {"manifest": make()})
+            found, body = _ask(console.port, {"manifest": make()})
             assert found == status, (name, body[:300])
-        assert _ask(port, "/api/v1/review", {"manifest": "x" * (10 << 20)})[0] in (413, 0)
-        assert _ask(port, "/")[0] == 200
-        assert max(_peaks(console.pid)) < MAX_MEMORY
-    finally:
-        console.terminate()
-        console.wait()
-    assert "Traceback" not in (tmp_path / "log").read_text()
+        assert _ask(console.port, {"manifest": "x" * (10 << 20)})[0] in (413, 0)
+        assert console.get("/")
+        assert max(_peaks(console.process.pid)) < MAX_MEMORY
 
 
-def _ask(port: int, path: str, question: object = None) -> tuple[int, bytes]:
+def _ask(port: int, question: object) -> tuple[int, bytes]:
     """Status and body; 0 if the connection is cut while the body is sent."""
-    data = None if question is None else json.dumps(question).encode()
-    headers = {"Content-Type": "application/json"} if data else {}
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
+    url, headers = f"http://127.0.0.1:{port}/api/v1/review", {"Content-Type": "application/json"}
     try:
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(question).encode(), headers)) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:

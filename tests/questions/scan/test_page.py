@@ -1,6 +1,7 @@
 """The page of existing workloads, and its JSON."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import yaml
 
 from tests.cluster.apiserver import ApiServer
 from tests.console.conftest import Fixed, sample_parts, sample_sources
+from tests.console.pages import get_json
 from tests.console.rows import page_rows
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
@@ -30,10 +32,7 @@ def console(*files: Path) -> Any:
     return client
 
 
-def scan(client: Any, **query: object) -> dict[str, Any]:
-    response = client.get("/api/v1/scan", query_string={"wait": 30} | query)
-    assert response.status_code == 200, response.text
-    return response.json
+scan = partial(get_json, path="/scan", wait=30)
 
 
 def test_the_lines_are_those_of_the_command_and_the_worst_comes_first(run: Any):

@@ -1,9 +1,11 @@
 """The fleet page and its operation."""
 
+from functools import partial
 from html import unescape
 
 from tests.console.conftest import READ, Fixed
 from tests.console.nodes import GATES, vgpu_node
+from tests.console.pages import get_json
 from tests.timing import within
 from webhook import names
 from webhook.console.app import create_app
@@ -23,10 +25,7 @@ def console(nodes, policy=None, settings=Fixed):
     return create_app(ConsoleState(settings(inputs))).test_client()
 
 
-def fleet(client, **query):
-    response = client.get("/api/v1/fleet", query_string=query)
-    assert response.status_code == 200, response.text
-    return response.json
+fleet = partial(get_json, path="/fleet")
 
 
 def family(client, family_name, **query):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from html import unescape
 from itertools import count
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts, sample_sources
-from tests.console.pages import Page
+from tests.console.pages import Page, get_json
 from tests.console.rows import page_rows
 from tests.questions import needs
 from tests.server.program import until
@@ -60,10 +61,7 @@ def client(settings: Fixed, pods: Pods) -> Any:
     return create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
 
 
-def usage(client: Any, **query: object) -> dict[str, Any]:
-    response = client.get("/api/v1/usage", query_string=query)
-    assert response.status_code == 200, response.text
-    return response.json
+usage = partial(get_json, path="/usage")
 
 
 def page(client: Any, **query: object) -> str:
