@@ -38,14 +38,6 @@ from webhook.cli.options import STORE_VARIABLE
 KEEP = Retention(decisions=10_000_000, bytes=10 << 30)
 
 
-class OneLook(threading.Event):
-    """Ends a shipper when it has stored what is there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.set()
-
-
 class ShippedWorld(World):
     """A log that is shipped; every look is that of a new shipper."""
 
@@ -58,7 +50,9 @@ class ShippedWorld(World):
 
     def look(self, _: int = 0) -> None:
         database = Database.at(self.url)
-        assert Shipper(str(self.log), "here", database, KEEP, Intervals(linger=AT_ONCE)).run(OneLook())
+        stop = threading.Event()
+        stop.set()  # once it has stored what is there
+        assert Shipper(str(self.log), "here", database, KEEP, Intervals(linger=AT_ONCE)).run(stop)
         database.close()
         self.unread = []
 

@@ -1,19 +1,23 @@
-"""Filters, counts and trends of decisions."""
+"""One decision and the effect of each rule; filters, counts and trends of decisions."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
 
 from tests.audit import sample
 from webhook.audit import summary
-from webhook.audit.decision import Decision, parse_decision
+from webhook.audit.decision import REPAIR, Decision, parse_decision
 from webhook.audit.filters import Filter, read_time
 from webhook.audit.summary import MAX_STEPS, OTHERS, STEPS, Count, RefusalKey, Summary, Trend
-from webhook.rules.choices import Enforcement
+from webhook.outcome import Violation
+from webhook.rules.choices import Enforcement, Level
 
 LOG = [decision for line in sample.lines(sample.POLICY) if (decision := parse_decision(line)) is not None]
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -168,3 +172,29 @@ def test_a_trend_counts_every_event_in_a_limited_number_of_steps(events: list[tu
             if begin.year < 9000
         ]
         assert counts[: len(expected)] == expected
+
+
+DENY, WARN, AUDIT = Level.DENY, Level.WARN, Level.AUDIT
+
+
+@pytest.mark.parametrize(
+    "findings, worst",
+    [
+        ([], {}),
+        ([("a", WARN), ("b", DENY), ("a", AUDIT)], {"a": WARN, "b": DENY}),
+        ([("a", AUDIT), ("a", WARN), ("a", DENY), ("a", WARN)], {"a": DENY}),
+        ([("b", AUDIT), ("a", AUDIT)], {"b": AUDIT, "a": AUDIT}),
+    ],
+)
+def test_each_rule_has_its_worst_level(findings: list[tuple[str, Level]], worst: dict[str, Level]):
+    violations = tuple(Violation(rule, level, "spec", "because") for rule, level in findings)
+    changed = replace(LOG[0], findings=violations, repairs=("c",))
+    assert list(changed.effects.items()) == [("c", REPAIR), *worst.items()]
+
+
+def test_pydantic_serializes_a_decision_as_its_line():
+    line = next(sample.lines())
+    adapter = TypeAdapter(list[Decision], config=ConfigDict(alias_generator=to_camel))
+    found = adapter.dump_python([parse_decision(line)], mode="json", by_alias=True)
+    optional = {"repairs": [], "exceptions": []}
+    assert found == [optional | orjson.loads(line)], "the line has none if there are none"

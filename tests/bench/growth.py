@@ -8,11 +8,13 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.bench.fleets import CARDS, COUNTS, fleet
 from tests.ledger import record
+from tests.questions.why.clusters import group, written
 from webhook import names
 
 SIZES = (100, 300, 1_000)  # nodes
@@ -21,7 +23,7 @@ WAITING = 20  # every so manieth pod waits
 GANG = 6
 QUESTIONS = {
     "usage": ("usage",),
-    "why POD": ("why", "pod-0", "-n", "team-0"),
+    "why POD": ("why", "pod-0", "-n", "default"),
     "why": ("why",),
     "what-if --add": ("what-if", "--add", "gpu-1 x 5"),
     "what-if --drain": ("what-if", "--drain", "gpu-1"),
@@ -94,49 +96,22 @@ def _objects(size: int) -> Iterator[dict[str, Any]]:
     """Pods, of which some wait, half of these in gangs, and their PodGroups."""
     waiting = 0
     for number in range(10 * size):
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"job-{number // 20}", "controller": True}
+        created = f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+        pod = partial(written, name=f"pod-{number}", owner=owner, created=created)
         if number % WAITING:
             node = number % size
             card = number // size % COUNTS[node % SHAPES // len(CARDS)]
             amount = 500 * (1 + number * 7 % 5)
             ids = f"GPU-{node:06d}-{card:02d},NVIDIA,{amount},5:"
             annotations = {names.VGPU_IDS: ids, names.VGPU_NODE: f"gpu-{node}"}
-            yield _pod(number, {"vgpu-number": 1, "vgpu-memory": amount, "vgpu-cores": 5}, annotations, f"gpu-{node}")
+            place = {"namespace": f"team-{number // 200}", "node": f"gpu-{node}", "annotations": annotations}
+            yield pod(number=1, memory=amount, cores=5, **place)
             continue
         waiting += 1
         gang, member = divmod(waiting, GANG)
-        whole = {"vgpu-number": 8, "vgpu-memory": 20_000 + gang % 30 * 1_000, "vgpu-cores": 50}
-        small = {"vgpu-number": 1, "vgpu-memory": 1_000 + gang % 20 * 1_000, "vgpu-cores": gang % 4 * 10}
-        amounts, name = whole if gang % 6 == 0 else small, f"gang-{gang}"
+        whole = {"number": 8, "memory": 20_000 + gang % 30 * 1_000, "cores": 50}
+        small = {"number": 1, "memory": 1_000 + gang % 20 * 1_000, "cores": gang % 4 * 10}
         if gang % 2 and not member:
-            metadata = {"namespace": "team-0", "name": name}
-            yield {
-                "apiVersion": names.QUEUE_API,
-                "kind": "PodGroup",
-                "metadata": metadata,
-                "spec": {"minMember": GANG, "queue": "default"},
-            }
-        yield _pod(number, amounts, {names.GROUP_NAME: name} if gang % 2 else {})
-
-
-def _pod(number: int, amounts: dict[str, int], annotations: dict[str, str], node: str = "") -> dict[str, Any]:
-    limits = {f"volcano.sh/{resource}": str(amount) for resource, amount in amounts.items()}
-    container = {
-        "name": "main",
-        "image": "registry.example/train:1",
-        "resources": {"limits": limits, "requests": limits},
-    }
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"job-{number // 20}", "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "namespace": "team-0" if not node else f"team-{number // 200}",
-            "name": f"pod-{number}",
-            "uid": f"pod-{number}",
-            "creationTimestamp": f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z",
-            "annotations": annotations,
-            "ownerReferences": [owner],
-        },
-        "spec": {"schedulerName": "volcano", "containers": [container]} | ({"nodeName": node} if node else {}),
-        "status": {"phase": "Running" if node else "Pending"},
-    }
+            yield group(f"gang-{gang}", minMember=GANG)
+        yield pod(group=f"gang-{gang}" if gang % 2 else "", **(whole if gang % 6 == 0 else small))

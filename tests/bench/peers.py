@@ -24,7 +24,7 @@ from tests.bench.throughput import CONNECTIONS, Load, load, start_webhook, stop,
 from tests.e2e.cluster import ASSETS_HELP, Cluster, assets
 from tests.e2e.objects import device_pod, namespace_objects
 from tests.ledger import record
-from tests.server.program import free_port
+from tests.server.program import Authority, free_port
 
 HAMI_CONFIG = """nvidia:
   resourceCountName: volcano.sh/vgpu-number
@@ -67,14 +67,13 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
         return 1
     directory /= "peers"
     directory.mkdir()
-    ca = pki.make_ca("bench CA")
-    pki.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
+    authority = Authority(directory)
     (directory / "cluster").mkdir()
     with ExitStack() as stack:
         cluster = Cluster(binaries, directory / "cluster")
         stack.callback(cluster.close)
         cluster.apply(*namespace_objects(NAMESPACE))
-        ours = start_webhook(directory, DATA / "fleets" / "mixed.yaml", directory / "audit.log")
+        ours = start_webhook(authority, DATA / "fleets" / "mixed.yaml", directory / "audit.log")
         stack.callback(ours.close)
         peers = [Peer("this webhook", ours.port, ("/mutate", "/validate"), ours.process)]
         if hami:

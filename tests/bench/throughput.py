@@ -20,7 +20,7 @@ from certs import pki
 from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import proportional
-from tests.server.program import Program, free_port, until
+from tests.server.program import Authority, Program, free_port, until
 
 CONNECTIONS = (1, 16, 64)
 UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
@@ -42,15 +42,14 @@ class Load:
 
 def report(directory: Path, seconds: int, rounds: int) -> int:
     """Print this part of the table; returns 1 if wrk is missing."""
-    ca = pki.make_ca("bench CA")
-    pki.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
+    authority = Authority(directory)
     if shutil.which("wrk") is None:
         print("throughput and latency: not measured, wrk is missing (Debian: apt-get install wrk)")
-        _memory_and_start(directory)
+        _memory_and_start(authority)
         return 1
     script = write_script(directory)
-    webhook, floor_port = start_webhook(directory, DATA / "fleets" / "mixed.yaml"), free_port()
-    floor = _start_floor(directory, floor_port)
+    webhook, floor_port = start_webhook(authority, DATA / "fleets" / "mixed.yaml"), free_port()
+    floor = _start_floor(authority, floor_port)
     try:
         webhook.wait_ready()
         wait(floor_port, "/")
@@ -65,7 +64,7 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
         webhook.close()
         stop(floor)
     print()
-    _memory_and_start(directory)
+    _memory_and_start(authority)
     return 0
 
 
@@ -101,13 +100,13 @@ def _latency(output: str, percentile: str) -> float:
     return float(number) * UNITS[unit]
 
 
-def _memory_and_start(directory: Path) -> None:
-    big = directory / "fleet.json"
+def _memory_and_start(authority: Authority) -> None:
+    big = authority.directory / "fleet.json"
     big.write_bytes(orjson.dumps(fleets.fleet(5_000)))
     starts = []
     for _ in range(3):
         started = time.perf_counter()
-        webhook = start_webhook(directory, big)
+        webhook = start_webhook(authority, big)
         try:
             webhook.wait_ready()
             starts.append(time.perf_counter() - started)
@@ -119,16 +118,21 @@ def _memory_and_start(directory: Path) -> None:
     print(f"  start to ready: {statistics.median(starts):.2f} s (aim: 1.5)")
 
 
-def start_webhook(directory: Path, fleet: Path, audit_log: Path = Path(os.devnull)) -> Program:
-    """Start the webhook with the certificate in a directory."""
-    options = ["--tls-cert", str(directory / pki.CERTIFICATE), "--tls-key", str(directory / pki.KEY)]
-    options += ["--fleet", str(fleet), "--device-config", str(DATA / "config" / "device-config.yaml")]
+def start_webhook(authority: Authority, fleet: Path, audit_log: Path = Path(os.devnull)) -> Program:
+    options = [
+        *authority.options,
+        "--fleet",
+        str(fleet),
+        "--device-config",
+        str(DATA / "config" / "device-config.yaml"),
+    ]
+    directory = authority.directory
     return Program([*options, "--audit-log", str(audit_log)], directory / "webhook.log", directory / pki.CA)
 
 
-def _start_floor(directory: Path, port: int) -> subprocess.Popen:
+def _start_floor(authority: Authority, port: int) -> subprocess.Popen:
     command = [sys.executable, "-m", "gunicorn", "-k", "asgi", "--asgi-lifespan", "off", "--keep-alive", "300"]
-    command += ["--certfile", str(directory / pki.CERTIFICATE), "--keyfile", str(directory / pki.KEY)]
+    command += ["--certfile", str(authority.certificate), "--keyfile", str(authority.key)]
     command += ["--no-control-socket", "-b", f"127.0.0.1:{port}", "tests.bench.floor:app"]
     # As long as the response of the webhook, so that both servers write the same amount.
     environment = {"FLOOR_BODY": '{"canned": "' + "x" * 420 + '"}', "PATH": "/usr/bin:/bin"}

@@ -37,16 +37,8 @@ def test_files_and_a_cluster(line: str, files: Any, cluster: Any):
 
 
 def test_file_options():
-    options = {
-        "fleet": "f",
-        "policy": "p",
-        "device-config": "c",
-        "scheduler-conf": "s",
-        "queues": "q",
-        "quotas": "r",
-        "device-classes": "d",
-    }
-    files, cluster = read(*[word for key, value in options.items() for word in (f"--{key}", value)])
+    line = "--fleet f --policy p --device-config c --scheduler-conf s --queues q --quotas r --device-classes d"
+    files, cluster = read(*line.split())
     assert files == dict(zip(SETTING_NAMES, map(Path, "cpfsqrd"), strict=True))
     assert cluster is None
 

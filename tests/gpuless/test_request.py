@@ -13,23 +13,17 @@ from tests.server.program import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cluster, pytest.mark.timeout(600)]
 
-# The others need other device plugins, cards in MIG mode, or the Kubeflow operator.
-PODS = {
-    "half-a-card": 1,
-    "eight-gib": 1,
-    "whole-card": 1,
-    "two-cards": 1,
-    "quarter-of-a-card": 1,
-    "inference": 2,
-    "gang": 3,
+# The pods of each manifest, and what their containers see. The others need other device plugins, cards in MIG mode, or the
+# Kubeflow operator.
+RUN: dict[str, tuple[int, set[str]]] = {
+    "half-a-card": (1, {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m", "CUDA_DEVICE_SM_LIMIT=50"}),
+    "eight-gib": (1, {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m"}),
+    "whole-card": (1, {"CUDA_DEVICE_SM_LIMIT=100"}),
+    "two-cards": (1, {"CUDA_DEVICE_MEMORY_LIMIT_0=4000m", "CUDA_DEVICE_MEMORY_LIMIT_1=4000m"}),
+    "quarter-of-a-card": (1, {"CUDA_DEVICE_MEMORY_LIMIT_0=4096m"}),
+    "inference": (2, set()),
+    "gang": (3, set()),
 }
-SEEN = {
-    "half-a-card": {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m", "CUDA_DEVICE_SM_LIMIT=50"},
-    "eight-gib": {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m"},
-    "whole-card": {"CUDA_DEVICE_SM_LIMIT=100"},
-}
-SEEN |= {"two-cards": {"CUDA_DEVICE_MEMORY_LIMIT_0=4000m", "CUDA_DEVICE_MEMORY_LIMIT_1=4000m"}}
-SEEN |= {"quarter-of-a-card": {"CUDA_DEVICE_MEMORY_LIMIT_0=4096m"}}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +46,7 @@ def with_image(value: Any) -> Any:
     return changed
 
 
-@pytest.mark.parametrize("name", PODS)
+@pytest.mark.parametrize("name", RUN)
 def test_a_manifest_to_copy_runs(name: str, cluster: GpuCluster):
     (manifest,) = [each for each in MANIFESTS if each["metadata"]["name"] == name]
     manifest = with_image(manifest) | {"metadata": {"name": name, "namespace": "default"}}
@@ -63,10 +57,11 @@ def test_a_manifest_to_copy_runs(name: str, cluster: GpuCluster):
         def running() -> list[dict[str, Any]]:
             return [pod for pod in api.get(path).body["items"] if pod["status"]["phase"] == "Running"]
 
-        until(lambda: len(running()) == PODS[name], 60)
+        count, seen = RUN[name]
+        until(lambda: len(running()) == count, 60)
         for pod in running():
             lines = api.get(f"{path}/{pod['metadata']['name']}/log").body.splitlines()
-            assert SEEN.get(name, set()) <= set(lines)
+            assert seen <= set(lines)
         kind = (
             f"{manifest['kind']}.{manifest['apiVersion'].partition('/')[0]}" if "/" in manifest["apiVersion"] else "pod"
         )

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -79,16 +78,6 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
     assert all(line.isprintable() or set(line) & set("▃█") for line in result.out.splitlines())
     if "json" not in options:
         assert max(map(len, result.out.splitlines())) < 6 * MAX_CELL
-
-
-@pytest.mark.parametrize("options", [[], ["--summary"]])
-def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, options: list[str]):
-    log = tmp_path / "log"
-    log.write_bytes(os.urandom(1 << 20) + b"\x00" * (40 << 20))
-    result = run("decisions", *options, log, SAMPLE)
-    assert result.code == 2
-    assert f"{log}: no audit line in 16 MiB, so the rest is not read" in result.err
-    assert "team-vision" in result.out, "readable files are reported in spite of the bad one"
 
 
 @pytest.fixture

@@ -9,16 +9,31 @@ from random import Random
 
 import yaml
 
+from certs.pki import make_ca, make_leaf
 from tests.cases import each_case
 from tests.cli.rows import texts_of
 from tests.docs.generated import DOCS
 from tests.docs.markdown import spans
-from tests.questions.doctor.cluster import NOW, authority, check_results, facts_of, healthy, secret, without
+from tests.questions.doctor.cluster import (
+    HOST,
+    NOW,
+    authority,
+    base64,
+    check_results,
+    facts_of,
+    healthy,
+    secret,
+    without,
+)
 from tests.questions.doctor.following import followed
+from webhook import names
+from webhook.questions.doctor.checks.certificates import hosts, load, trusted
 from webhook.questions.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.questions.doctor.registry import CHECKS, OF_THE_WEBHOOK, examine
 from webhook.questions.doctor.setup import CONFIGURATIONS, service
+from webhook.questions.doctor.volcano import account_of, assigning_workloads
 from webhook.results import Status
+from webhook.rules.policy_keys import DEFAULT_TRUSTED_USERS
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
 EACH = [(check, case) for check, cases in CASES.items() for case in cases]
@@ -119,9 +134,9 @@ def test_a_webhook_that_is_not_installed_is_one_problem():
 PROBLEMS = [one for one in EACH if one[1]["expect"] not in ("ok", "not checked") and "unread" not in one[1]]
 
 
-def problems(names, objects):
+def problems(checks, objects):
     """What some checks find, by its message."""
-    found = [result for name in names for result in check_results(name, facts_of(objects))]
+    found = [result for check in checks for result in check_results(check, facts_of(objects))]
     return {result.message: result for result in found if result.status in (Status.BROKEN, Status.WARNING)}
 
 
@@ -145,14 +160,14 @@ def test_who_does_what_a_check_says_does_not_read_it_again():
     many = filter(None, map(random_problems, range(120)))
     each = [([check], objects_for(case)) for check, case in PROBLEMS]
     count = 0
-    for names, objects in [*each, *many]:
-        before = problems(names, objects)
+    for checks, objects in [*each, *many]:
+        before = problems(checks, objects)
         for result in before.values():
             if (after := followed(objects, result)) is not None:
                 count += 1
-                left = problems(names, after).keys()
-                assert result.message not in left, (names, result)
-                assert len(names) > 1 or left <= before.keys(), (names, result)
+                left = problems(checks, after).keys()
+                assert result.message not in left, (checks, result)
+                assert len(checks) > 1 or left <= before.keys(), (checks, result)
     assert count > 100
 
 
@@ -194,3 +209,62 @@ def test_checks_that_the_documentation_names_exist(page: str):
     named = {check for cell in found for check in spans(cell)}
     assert len(named) > 10
     assert named <= CHECKS.keys()
+
+
+# --- the certificates that an API server trusts, and the accounts of the upstream manifests -------------------------------
+
+
+def loaded(*pairs):
+    return load(base64(b"".join(pair.certificate for pair in pairs)))
+
+
+def test_a_certificate_is_trusted_by_its_authority_or_by_itself_while_both_are_valid():
+    leaf, other, later = make_leaf(authority(), [HOST], NOW), authority("other"), NOW + timedelta(days=2)
+    old = make_ca("old", NOW - timedelta(days=9), days=10)
+    aged = make_leaf(old, [HOST], NOW - timedelta(days=8), days=30)
+    assert trusted(loaded(leaf), loaded(other, authority()), NOW)
+    assert not trusted(loaded(leaf), loaded(other), NOW)
+    assert not trusted(loaded(leaf), loaded(make_ca("vgpu-webhook", NOW)), NOW), "another one with the same name"
+    assert trusted(loaded(leaf), loaded(leaf), NOW)
+    assert [trusted(loaded(aged), loaded(old), at) for at in (NOW, later)] == [True, False]
+
+
+def test_the_dns_names_of_a_certificate_are_read():
+    assert hosts(loaded(make_leaf(authority(), [HOST, "10.0.0.1"], NOW))[0]) == [HOST]
+    assert hosts(loaded(authority())[0]) == []
+
+
+def test_an_unreadable_certificate_has_a_reason():
+    assert load(None) == "is empty"
+    assert load("%") == load("aGVsbG8=") == "is not a certificate in PEM"
+    assert load("A" * (2 << 20)) == "is too large"
+    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    assert load(base64(broken)) == "is not a certificate in PEM"
+
+
+RECORDED = yaml.safe_load((Path(__file__).parents[2] / "data" / "upstream-accounts.yaml").read_text())
+ASSIGNING = {names.SERVICE_ACCOUNT + recorded["account"] for recorded in RECORDED if recorded["assigns"]}
+
+
+def workload(recorded, name, image):
+    namespace, _, account = recorded["account"].partition(":")
+    spec = {"serviceAccountName": account, "containers": [{"image": image}]}
+    metadata = {"name": name, "namespace": namespace}
+    return {"kind": recorded["kind"], "metadata": metadata, "spec": {"template": {"spec": spec}}}
+
+
+def test_the_default_has_the_accounts_that_assign_devices_and_no_other():
+    """The scheduler and the plugin of vGPUs may run in each other's namespace."""
+    assert set(DEFAULT_TRUSTED_USERS) >= ASSIGNING
+    assert len(set(DEFAULT_TRUSTED_USERS)) == len(DEFAULT_TRUSTED_USERS)
+    assert {user.rpartition(":")[2] for user in DEFAULT_TRUSTED_USERS} == {u.rpartition(":")[2] for u in ASSIGNING}
+    assert {user.split(":")[2] for user in DEFAULT_TRUSTED_USERS} == {"volcano-system", "kube-system"}
+
+
+@each_case("recorded", RECORDED, ids=lambda recorded: recorded["account"] + " " + recorded["file"])
+def test_a_workload_is_recognized_by_its_image_or_its_name(recorded):
+    kind, copied = ObjectKind(recorded["kind"]), f"mirror.example/{recorded['image']}:1@sha256:0"
+    for name, image in ((recorded["name"], "mirror.example/base:1"), ("x", copied)):
+        found = assigning_workloads(facts_of({"": workload(recorded, name, image)}), kind, ("volcano",))
+        expected = [names.SERVICE_ACCOUNT + recorded["account"]] if recorded["assigns"] else []
+        assert list(map(account_of, found)) == expected

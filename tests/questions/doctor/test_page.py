@@ -12,6 +12,7 @@ import pytest
 
 from certs.pki import CLOCK_SKEW, make_ca, make_leaf
 from tests.clock import Clock
+from tests.console.audit_lines import read
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import get_json
 from tests.console.rows import page_rows
@@ -50,11 +51,6 @@ health, doctor_results = partial(get_json, path="/health"), partial(get_json, pa
 
 def part(found, name):
     return next(each for each in found["parts"] if each["check"] == name)
-
-
-def expired(path):
-    path.write_bytes(make_ca("old", NOW - timedelta(days=400), days=100).certificate)
-    return path
 
 
 # --- the certificate ----------------------------------------------------------------------------------------------
@@ -123,7 +119,8 @@ def test_sources_show_their_age_and_their_problem():
 
 
 def test_parts_are_listed_worst_first(tmp_path):
-    client = console(WithProblems(sample_parts()), certificate=expired(tmp_path / "tls.crt"))
+    (tmp_path / "tls.crt").write_bytes(make_ca("old", NOW - timedelta(days=400), days=100).certificate)
+    client = console(WithProblems(sample_parts()), certificate=tmp_path / "tls.crt")
     found = health(client)
     statuses = [each["status"] for each in found["parts"]]
     assert statuses == ["broken", "warning", "not checked", "not checked", "ok", "ok"]
@@ -135,8 +132,7 @@ def test_parts_are_listed_worst_first(tmp_path):
 def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes() + b"what is this\n" * 3)
-    follower = LogFollower(str(file))
-    follower.look()
+    follower = read(file)
     client, count = console(decisions=follower), follower.store.extent().count
     found = health(client)
     log = found["auditLog"]
@@ -145,7 +141,6 @@ def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
     message = f"{count:,} decisions"
     assert part(found, "audit log") == {"check": "audit log", "status": "ok", "message": message, "remedy": ""}
     assert "3 foreign" in client.get("/health").text
-    follower.stop()
 
 
 @pytest.mark.parametrize("name,problem", [("", ".1.gz: the compressed data ends early"), (".missing", ".missing")])
@@ -153,12 +148,9 @@ def test_a_log_that_cannot_be_read_is_a_warning(tmp_path, name, problem):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes())
     (tmp_path / "audit.jsonl.1.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
-    follower = LogFollower(f"{file}{name}")
-    follower.look()
-    found = health(console(decisions=follower))
+    found = health(console(decisions=read(Path(f"{file}{name}"))))
     assert part(found, "audit log")["status"] == "warning"
     assert f"{file}{problem}" in found["auditLog"]["problem"]
-    follower.stop()
 
 
 # --- the doctor ---------------------------------------------------------------------------------------------------
@@ -180,8 +172,9 @@ class Gatherer:
         return gather_samples()
 
 
-def test_the_doctor_returns_the_results_of_the_command():
-    found = doctor_results(console(examiner=Examiner("samples", gather_samples)))
+def test_the_results_are_those_of_the_command_and_the_worst_come_first():
+    client = console(examiner=Examiner("samples", gather_samples))
+    found = doctor_results(client)
     results = examine(gather_samples())
     expected = {(each.check, each.message): (each.status.value, each.remedy) for each in results}
     assert {(each["check"], each["message"]): (each["status"], each["remedy"]) for each in found["lines"]} == expected
@@ -190,6 +183,12 @@ def test_the_doctor_returns_the_results_of_the_command():
     assert order == sorted(order)
     assert sum(found["counts"].values()) == len(found["lines"])
     assert found["looking"] is False
+    assert part(health(client), "doctor")["status"] == "broken"
+    page = client.get("/health?wait=20").text
+    assert [line["check"] for line in found["lines"] if f"<code>{line['check']}</code>" not in page] == []
+    section = page[page.index("Results of the doctor") :]
+    assert section.index("✕</span> broken") < section.index("▲</span> warning") < section.index("✓</span> ok")
+    assert "Check again" in section
 
 
 @needs("usage")
@@ -209,18 +208,6 @@ def test_sample_data_is_named_and_its_faults_are_not_the_clusters():
     log = LogFollower(str(SAMPLES / "audit.jsonl"))
     assert "not that of a cluster: audit log." in console(decisions=log).get("/decisions").text
     assert "Sample data" not in console(Fixed(sample_parts())).get("/fleet").text
-
-
-def test_the_page_groups_the_results_worst_first():
-    client = console(examiner=Examiner("samples", gather_samples))
-    page = client.get("/health?wait=20").text
-    found = doctor_results(client)
-    for line in found["lines"]:
-        assert f"<code>{line['check']}</code>" in page
-    section = page[page.index("Results of the doctor") :]
-    assert section.index("✕</span> broken") < section.index("▲</span> warning") < section.index("✓</span> ok")
-    assert "Check again" in section
-    assert part(health(client), "doctor")["status"] == "broken"
 
 
 def test_the_doctor_runs_again_on_request_and_when_its_result_is_old():

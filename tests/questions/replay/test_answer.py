@@ -215,9 +215,9 @@ def test_no_content_of_a_line_raises(kept: Any, patch: Any, endpoint: str):
             {"templates": [{"path": "spec.template", "pod": {}, "sources": kept}], "group": kept, "workload": kept},
             {"templates": kept, "group": "ray.io"},
         ):
-            decision = altered(usual, kind=kind, request=held)
+            decision = replace(usual, kind=kind, request=held)
             replayer = Replayer(OLD, OTHER_SCHEDULER)
-            replayer.replay(altered(decision, endpoint="mutate", patch=[{"op": "add", "path": "/a", "value": patch}]))
+            replayer.replay(replace(decision, endpoint="mutate", patch=[{"op": "add", "path": "/a", "value": patch}]))
             assert replayer.replay(decision).verdict in ReplayVerdict
 
 
@@ -227,10 +227,6 @@ def test_no_content_of_a_line_raises(kept: Any, patch: Any, endpoint: str):
 def pod(number: int = 1, **spec: Any) -> dict[str, Any]:
     container = {"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": number}}}
     return {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [container], **spec}}
-
-
-def altered(decision: Decision, **fields: Any) -> Decision:
-    return replace(decision, **fields)
 
 
 def judged(raw: dict[str, Any], used: Snapshot = OLD) -> Decision:
@@ -270,11 +266,6 @@ def test_new_warnings():
     found = replay(judged(pod(hostPID=True), known(rules={"host-access": "off"})), OLD)
     assert [violation.rule for violation in found.gained] == ["host-access"]
     assert found.lost == ()
-
-
-def test_other_mutations():
-    decision = recorded(request(pod()), OLD, "mutate")
-    assert replay(decision, OLD, OTHER_SCHEDULER).direction is Direction.REPAIRED
 
 
 def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
@@ -326,11 +317,11 @@ def test_another_fleet():
 
 
 def test_a_decision_that_the_same_inputs_do_not_reproduce_is_unexplained():
-    decision = altered(judged(pod()), allowed=False)
+    decision = replace(judged(pod()), allowed=False)
     assert replay(decision).verdict is ReplayVerdict.UNEXPLAINED
     tried = replay(decision, OLD, known(**TRUSTED))
     assert tried.verdict is ReplayVerdict.UNEXPLAINED, "the other inputs are not the cause"
-    other = altered(decision, digests={**decision.digests, "fleet": "another"})
+    other = replace(decision, digests={**decision.digests, "fleet": "another"})
     assert replay(other).verdict is ReplayVerdict.CHANGED
 
 
@@ -341,7 +332,7 @@ def test_a_pod_that_could_not_be_recorded():
     env = [{"name": f"CUDA_DEVICE_SM_LIMIT_{number:0>900}"} for number in range(50)]
     found = replay(judged({**pod(), "spec": {"containers": [{"name": "a", "env": env}]}}))
     assert (found.verdict, found.reason) == (ReplayVerdict.UNKNOWN, "the line was too long to hold the pod")
-    decision = altered(judged(pod()), request={"omitted": "spec.volumes must be a list, not a string"})
+    decision = replace(judged(pod()), request={"omitted": "spec.volumes must be a list, not a string"})
     assert replay(decision).reason == "the pod could not be recorded"
 
 

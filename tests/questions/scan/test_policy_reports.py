@@ -29,20 +29,9 @@ def test_a_report_has_a_result_for_each_object_and_rule():
         "resources": [{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "team", "name": "web"}],
         "timestamp": {"seconds": 1767323045, "nanos": 0},
     }
-    denied = {
-        "policy": "cores-range",
-        "rule": "cores-range",
-        "result": "fail",
-        "severity": "high",
-        "message": "too many",
-    }
-    warned = {
-        "policy": "host-access",
-        "rule": "host-access",
-        "result": "warn",
-        "severity": "medium",
-        "message": "hostPID",
-    }
+    denied, warned = (dict.fromkeys(("policy", "rule"), rule) for rule in ("cores-range", "host-access"))
+    denied |= {"result": "fail", "severity": "high", "message": "too many"}
+    warned |= {"result": "warn", "severity": "medium", "message": "hostPID"}
     assert reports["team"] == {
         "apiVersion": "wgpolicyk8s.io/v1alpha2",
         "kind": "PolicyReport",
