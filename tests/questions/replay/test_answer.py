@@ -74,6 +74,32 @@ def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     assert_reproduced(codec.decode(file.read_bytes()), endpoint)
 
 
+counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
+policies = st.sampled_from([{}, {"podManagementPolicy": "Parallel"}, {"strategy": {"type": "Recreate"}}])
+
+
+@st.composite
+def gangs(draw):
+    """A workload whose pods start together, some of them malformed."""
+    limits = {"volcano.sh/vgpu-number": draw(st.integers(1, 9))}
+    pods = [{"spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}}, {"spec": {"containers": [{}]}}]
+    annotations = {"scheduling.volcano.sh/group-min-member": draw(st.sampled_from(["0", "2", "7", "many"]))}
+    if draw(st.booleans()):
+        annotations["scheduling.volcano.sh/queue-name"] = "research"
+    if kind := draw(st.sampled_from(["", "Deployment", "StatefulSet", "ReplicaSet"])):
+        spec = {"replicas": draw(counts), "template": pods[0], **draw(policies)}
+        metadata = {"name": "a", "annotations": annotations}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    tasks = [
+        {"name": name, "replicas": draw(counts), "minAvailable": draw(counts), "template": draw(st.sampled_from(pods))}
+        for name in ("ps", "worker")
+    ]
+    if draw(st.booleans()):
+        tasks[1]["dependsOn"] = {"name": ["ps"]}
+    spec = {"minAvailable": draw(counts), "tasks": tasks}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec}
+
+
 some_pods = st.lists(rich_pods(), min_size=2, max_size=2)
 requests = {
     "a new pod": st.builds(
@@ -101,6 +127,7 @@ requests = {
         st.sampled_from(["DELETE", "CONNECT"]),
         st.sampled_from(["", "status"]),
     ),
+    "a gang": st.builds(request, gangs()),
     "another object": st.builds(lambda pod: request({**pod, "kind": "Service"}), rich_pods()),
 }
 
@@ -155,38 +182,6 @@ def test_a_workload_is_reproduced_by_what_says_how_many_pods_it_has(raw: dict[st
         assert_reproduced(judged, endpoint, DENYING)
     found = replay(recorded(judged, OLD), OLD, DENYING)
     assert (found.direction is Direction.REFUSED) == (not ENDPOINT_REVIEWS["validate"](judged, DENYING).allowed)
-
-
-counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
-policies = st.sampled_from([{}, {"podManagementPolicy": "Parallel"}, {"strategy": {"type": "Recreate"}}])
-
-
-@st.composite
-def gangs(draw):
-    """A workload whose pods start together, some of them malformed."""
-    limits = {"volcano.sh/vgpu-number": draw(st.integers(1, 9))}
-    pods = [{"spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}}, {"spec": {"containers": [{}]}}]
-    annotations = {"scheduling.volcano.sh/group-min-member": draw(st.sampled_from(["0", "2", "7", "many"]))}
-    if draw(st.booleans()):
-        annotations["scheduling.volcano.sh/queue-name"] = "research"
-    if kind := draw(st.sampled_from(["", "Deployment", "StatefulSet", "ReplicaSet"])):
-        spec = {"replicas": draw(counts), "template": pods[0], **draw(policies)}
-        metadata = {"name": "a", "annotations": annotations}
-        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
-    tasks = [
-        {"name": name, "replicas": draw(counts), "minAvailable": draw(counts), "template": draw(st.sampled_from(pods))}
-        for name in ("ps", "worker")
-    ]
-    if draw(st.booleans()):
-        tasks[1]["dependsOn"] = {"name": ["ps"]}
-    spec = {"minAvailable": draw(counts), "tasks": tasks}
-    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec}
-
-
-@examples(100)
-@given(gangs(), st.sampled_from([OLD, HIDING]))
-def test_any_gang_is_reproduced(workload: dict[str, Any], used: Snapshot):
-    assert_reproduced(request(workload), "validate", used)
 
 
 @each_case("kind", KINDS, ids=kind_id)

@@ -213,7 +213,7 @@ def pod_of(family, name, wanted, node="", *, held=None, scheduler="volcano", **m
 def amounts(random, family):
     if family == "gpushare":
         return {"memory": random.choice([1, 4000, 8000, 12000, 16000])}
-    found = {"number": random.choice([1, 1, 1, 2])}
+    found = {"number": random.choice([1, 1, 2] if family == "vgpu" else [1, 1, 1, 2])}
     if random.random() < 0.8:
         found["memory"] = random.choice([1000, 16384, 30000, 40960, 65536])
     if family == "mig":
