@@ -182,6 +182,14 @@ def test_the_number_of_explained_shapes_is_bounded():
     assert (len(explanation.shapes), explanation.more) == (MAX_SHAPES, 60 - MAX_SHAPES)
 
 
+@pytest.mark.parametrize(
+    "family,raw,node", [("mindcluster", mindcluster(0), chips(32)), ("gpushare", gpushare((0,)), FOUR)]
+)
+def test_a_pod_that_requests_nothing_is_not_explained(family, raw, node):
+    (explanation,) = Explaining(family, [node], CONFIG).explain(raw)
+    assert explanation.shapes is None
+
+
 # --- explanations and the engine --------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c"])
