@@ -380,13 +380,20 @@ class _FamilyAnswer:
         )
 
     def _explained(self, nodes: Sequence[OccupiedNode]) -> list[tuple[OccupiedNode, ShapeExplanation]]:
-        """The pod explained to what live pods leave of some nodes, in their order; of nodes that are alike the first."""
+        """The pod explained to what live pods leave of some nodes, in their order; of nodes that are alike the first.
+
+        A change is searched on all cards of a node, so there is none where the pod does not get all of them.
+        """
         part = self._live.remaining(self._family, nodes)
         explained = self._request.explain(part) if part is not None else ()
         shapes = [shape for one in explained for shape in one.shapes or ()]
         found = [(node, shape) for node in nodes for shape in shapes if shape.shape.members >> node.number & 1]
         unlike = {id(shape): (node, shape) for node, shape in reversed(found)}
-        return list(reversed(unlike.values()))
+        excluded = self._verdicts.excluded
+        return [
+            (node, replace(shape, change=None) if node.name in excluded else shape)
+            for node, shape in reversed(unlike.values())
+        ]
 
     def _ending(self, node: OccupiedNode, holders: Sequence[NodeHolder]) -> str:
         """The pod whose end makes room: one that is ending already, or else one that holds little and is not made anew.
