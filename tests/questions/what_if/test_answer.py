@@ -22,7 +22,7 @@ from webhook.pod.templates import read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.questions.what_if.answer import what_if
 from webhook.questions.what_if.changes import FleetChange, parse_addition, parse_mode
-from webhook.questions.why.placing import Fate
+from webhook.questions.why.placing import Fate, QueuedPod
 
 OWNER = {"kind": "Job", "name": "train", "controller": True}
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
@@ -162,6 +162,11 @@ def test_what_cannot_be_changed(change, message):
 def test_an_addition_that_cannot_be_read(text):
     with pytest.raises(ValueError, match="is not SHAPE"):
         parse_addition(text)
+
+
+def test_pods_are_ordered_by_the_numbers_in_their_names_of_any_size():
+    sizes = ["a-2", "a-010", f"a-{'9' * 5000}"]
+    assert sorted(sorted(sizes), key=lambda name: QueuedPod({"metadata": {"name": name}}).order) == sizes
 
 
 def test_forms_of_additions_and_modes():

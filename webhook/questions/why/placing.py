@@ -34,7 +34,7 @@ from webhook.volcano.queues import Queues
 from webhook.volcano.scheduler import DEVICESHARE
 from webhook.volcano.target import Target, enables, excluding
 
-_DIGITS = re.compile(r"([0-9]+)")
+_NUMBERS = re.compile(r"0*([0-9]+)")  # of any size: Python makes no int of 4,301 digits
 
 
 class Fate(StrEnum):
@@ -98,7 +98,7 @@ class QueuedPod:
         return (
             -self.own_priority,
             self.created,
-            [int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(self.key[1]))],
+            [(len(part), part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(self.key[1]))],
         )
 
 
