@@ -7,7 +7,7 @@ import click
 import pytest
 
 from tests.cases import each_case
-from webhook.cli.inputs import settings_option
+from webhook.cli.settings_options import settings_option
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.table import SETTING_NAMES

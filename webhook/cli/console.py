@@ -13,10 +13,12 @@ from gunicorn.util import parse_address
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import client_of
 from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
 from webhook.cli.options import pods_option, store_option
 from webhook.cli.program import FILE, Command, File, bad_usage
+from webhook.cli.reading import or_sample_pods, reader_of
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cluster.pace import PACE, Pace
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.console.app import exposition, sections
@@ -102,11 +104,11 @@ def command(
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
         watcher.start(FIRST_READ_SECONDS if cluster else 0.0)
-        decisions, pods = _decisions(audit_log, store), settings.or_sample_pods(pod_files)
+        decisions, pods = _decisions(audit_log, store), or_sample_pods(settings, pod_files)
         reports = Reports(logging.getLogger("vgpu-webhook").warning)
-        reader, client = None, settings.client if cluster else None
+        reader, client = None, partial(client_of, cluster) if cluster else None
         if pods or cluster:
-            reader = settings.reader(pods, lambda: watcher.current, reports, follow=lambda: None)
+            reader = reader_of(settings, pods, lambda: watcher.current, reports, follow=lambda: None)
         sources = Sources(watcher, reader, pods, cluster, client, tls_cert, given, decisions)
         followed = {question: section.follow(sources) for question, section in sections().items()}
         made = ConsoleState(watcher, decisions, followed)

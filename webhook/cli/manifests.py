@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from webhook import names
-from webhook.cli.inputs import file_option
 from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
+from webhook.cli.settings_options import file_option
 from webhook.manifests.configurations import STATIC_SUFFIX, Installation, as_json, as_yaml, configurations
 from webhook.manifests.fallback.policies import admission_policies
 from webhook.settings.snapshot import SnapshotInputs

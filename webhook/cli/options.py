@@ -1,4 +1,4 @@
-"""Options that several commands share, each defined once; webhook.cli.inputs has those of the settings."""
+"""Options that several commands share, each defined once; webhook.cli.settings_options has those of the settings."""
 
 import re
 from collections.abc import Mapping

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from webhook.audit import writer
-from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.program import FILE, Command, Parsed, bad_usage, duration
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cluster.pace import PACE, Pace
 from webhook.errors import ConfigError
 from webhook.pod import quantity

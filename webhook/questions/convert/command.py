@@ -8,9 +8,10 @@ import click
 
 from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import read_settings
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, exit_code, report_warning
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import MARK_STYLES, Style, Terminal
 from webhook.devices.dialects import DIALECTS, Dialect, Place, vendor_of
 from webhook.document_review import review_document, templates_by_shape, with_classes
@@ -56,7 +57,7 @@ exit codes:
 @output_option("yaml", "diff", more=" diff shows what changes, and nothing else.")
 def command(dialect: str | None, given: FileArguments, settings: SettingsOptions, output: str) -> int:
     """Print manifests for other systems that share GPUs in this cluster's names, and review the result."""
-    snapshot, terminal, complain = settings.read().snapshot(), Terminal(), Complaints()
+    snapshot, terminal, complain = read_settings(settings).snapshot(), Terminal(), Complaints()
     lost = False
     for file in given.files:
         try:

@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from webhook.cli.files import FileArguments, files_option
-from webhook.cli.inputs import SettingsOptions, cluster_option
+from webhook.cli.inputs import client_of
 from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import FILE, Command, OptionGroup, bad_usage, exit_code, report_error
+from webhook.cli.settings_options import cluster_option
 from webhook.cli.terminal import Terminal
 from webhook.output.formats import emit
 from webhook.questions.doctor.facts import Facts
@@ -81,7 +82,7 @@ def command(
     directories = [str(each) for each in (directory, SAMPLE_CLUSTER if sample else None) if each]
     paths = [*given.paths, *directories]
     if not paths:
-        facts = facts_from_cluster(SettingsOptions({}, ClusterOptions(kubeconfig, context)).client(), start)
+        facts = facts_from_cluster(client_of(ClusterOptions(kubeconfig, context)), start)
     elif cluster or kubeconfig or context:
         raise bad_usage("files are read instead of a cluster: leave out --cluster, --kubeconfig and --context")
     else:

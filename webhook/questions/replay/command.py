@@ -6,9 +6,10 @@ import click
 
 from webhook.audit.decision import Decision
 from webhook.audit.filters import Filter
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import read_settings
 from webhook.cli.options import output_option
 from webhook.cli.program import Command, Parsed, exit_code
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal
 from webhook.output.formats import emit
 from webhook.output.json import to_json
@@ -84,7 +85,7 @@ def command(
     wanted: Filter,
 ) -> int:
     """Show which recorded decisions change with another policy, device config or fleet."""
-    inputs = settings.read()
+    inputs = read_settings(settings)
     base = inputs.snapshot()
     tried = try_out(inputs, changes, split).snapshot() if changes or split is not None else base
     log, found, replayer = LogReading(files, wanted), Changes(), Replayer(base, tried)

@@ -10,9 +10,10 @@ import click
 
 from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option, selector_option
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import namespace_of, read_settings
 from webhook.cli.options import exempt_namespaces_option, output_option, warnings_as_errors_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_fixed, report_warning
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal
 from webhook.document_review import Reviewed, review_document
 from webhook.errors import ConfigError, WebhookError
@@ -24,6 +25,7 @@ from webhook.questions.review.explanation import ObjectExplanation, explain_obje
 from webhook.questions.review.fix import Fixed, Review, fix, unified_diff, write
 from webhook.questions.review.text import FORMATS, TextReport
 from webhook.rules.choices import DENY, Level
+from webhook.settings.table import FLEET
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more
 
@@ -87,13 +89,13 @@ def command(
     warnings_as_errors: bool,
 ) -> int:
     """Show what the webhook does with pods, workloads, lists and recorded AdmissionReviews."""
-    if explain and not settings.knows_nodes:
+    if explain and settings.cluster is None and FLEET.part not in settings.files:
         raise bad_usage("--explain describes each node: add --fleet FILE or --cluster")
     if fixes and STANDARD_INPUT in given.paths and not diff:
         raise bad_usage("--fix writes files: for standard input take -o yaml, which prints the result, or --diff")
     files = given.files
-    snapshot = settings.read().snapshot()
-    namespace = namespace or settings.namespace
+    snapshot = read_settings(settings).snapshot()
+    namespace = namespace or namespace_of(settings.cluster)
 
     review = partial(_review, snapshot=snapshot, namespace=namespace, exempt=exempt_namespaces, selector=selector)
     if diff:

@@ -8,11 +8,13 @@ import click
 from webhook.cli.ci import scanned
 from webhook.cli.complaints import Complaints
 from webhook.cli.files import FileArguments, files_option, selector_option
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import client_of, namespace_of, read_settings
 from webhook.cli.options import exempt_namespaces_option, output_option, refuse_both, warnings_as_errors_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
+from webhook.cli.reading import or_sample_pods
 from webhook.cli.report import WRITERS
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal
 from webhook.inputs.documents import ObjectFiles
 from webhook.inputs.label_selector import LabelSelector
@@ -72,7 +74,7 @@ def command(
     exit_zero: bool,
 ) -> int:
     """Show what the webhook would refuse, repair or warn about among existing pods and workloads."""
-    samples = settings.or_sample_pods(()) if settings.cluster is None else ()
+    samples = or_sample_pods(settings, ()) if settings.cluster is None else ()
     given = given._replace(paths=given.paths or tuple(map(str, samples)))
     if (settings.cluster is None) == (not given.paths):
         raise bad_usage("name files, or the cluster with --cluster, --kubeconfig or --context")
@@ -84,7 +86,7 @@ def command(
     writes = report and output != "yaml"
     if writes and settings.cluster is None:
         raise bad_usage("--report writes to a cluster: add --cluster, or -o yaml to print the PolicyReports")
-    inputs = settings.read()
+    inputs = read_settings(settings)
     complaints = Complaints()
     progress = Progress(sys.stderr, lambda: source.share)
 
@@ -97,8 +99,8 @@ def command(
     if settings.cluster is None:
         source = ObjectFiles(given.files, complain, positions=output in WRITERS)
     else:
-        client = settings.client()
-        places = [] if all_namespaces else namespaces or [settings.namespace]
+        client = client_of(settings.cluster)
+        places = [] if all_namespaces else namespaces or [namespace_of(settings.cluster)]
         before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read
         source = ClusterObjects(client, places, inputs.policy.workload_kinds, complain)
     scope = ScanScope(exempt_namespaces, namespaces, selector, finished)

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import click
 
 from webhook.cli.complaints import Complaints
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import read_settings
 from webhook.cli.options import output_option, pods_option, refuse_both
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_warning
-from webhook.cli.progress import reading
+from webhook.cli.reading import reader_of, reading
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal
 from webhook.devices.usage import UsageReport, report
 from webhook.errors import ConfigError
@@ -133,12 +134,12 @@ class UsageCommand:
         """Follow nodes, pods and settings, and print what they come to whenever it changes."""
         from webhook.cluster.watcher import SettingsWatcher  # noqa: PLC0415
 
-        settings.read()  # what cannot be used or read is an error now, and a warning later
+        read_settings(settings)  # what cannot be used or read is an error now, and a warning later
         changed = threading.Event()
         shown: LiveCluster | None = None
         reported: set[str | None] = set()
         with SettingsWatcher(settings.files, settings.cluster, lambda _: changed.set()) as watcher:
-            reader = settings.reader((), lambda: watcher.current, Reports(report_warning), follow=changed.set)
+            reader = reader_of(settings, (), lambda: watcher.current, Reports(report_warning), follow=changed.set)
             try:
                 while True:
                     known = reader.version is not None and watcher.settled.is_set() and watcher.snapshot.knows_nodes

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.inputs import SettingsOptions, settings_option
 from webhook.cli.options import output_option, pods_option, target_option
 from webhook.cli.program import Command, Decorator, Parsed, bad_usage, combined, exit_code
-from webhook.cli.progress import reading
+from webhook.cli.reading import reading
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal
 from webhook.output.formats import emit
 from webhook.questions.what_if.answer import what_if

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.inputs import namespace_of
 from webhook.cli.options import output_option, pods_option
 from webhook.cli.program import FILE, Command, ExitCode, bad_usage, report_warning
-from webhook.cli.progress import reading
+from webhook.cli.reading import reading
+from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal
 from webhook.inputs.documents import read_documents
 from webhook.live.reader import LiveState, Wanted
@@ -97,7 +98,7 @@ def command(
     if all_namespaces and (namespace or not listed):
         raise bad_usage("--all-namespaces lists waiting pods: leave out the name, -f and --namespace")
     named = _parse(subject) if subject is not None else None
-    place = namespace or settings.namespace or "default"
+    place = namespace or namespace_of(settings.cluster) or "default"
     with reading(settings, pod_files, may_be_empty=filename is not None) as reader:
         wanted = _wanted(*named, place, reader.settings()[0].policy.workload_kinds) if named is not None else None
         state = reader.waiting() if listed else reader.read(wanted)
