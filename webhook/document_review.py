@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from webhook import names
+from webhook.devices import wording
 from webhook.errors import RequestError
 from webhook.inputs.documents import Document, flattened, shown_name, to_review
 from webhook.lenient import at
@@ -17,10 +18,10 @@ from webhook.pod.unknown_kinds import find_templates, holds_pods, named_at, walk
 from webhook.pod.view import Container, PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
 from webhook.review.endpoints import review
-from webhook.rules import wording
 from webhook.rules.choices import ENFORCE, Level, WorkloadUse
 from webhook.rules.context import Finding
 from webhook.rules.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
+from webhook.rules.validate import limits_missing, requests_differ
 from webhook.rules.validate.device_misplaced import AMOUNTS, beside_containers, find_devices
 from webhook.snapshot import Snapshot
 from webhook.texts import shorten
@@ -361,13 +362,13 @@ def _refused_amount(container: Container, resource: str) -> Iterator[Finding]:
     limit, requested = container.limits.get(resource), container.requests.get(resource)
     for raw in (limit, requested):
         if raw is not None and quantity.whole(raw) is None:
-            yield wording.find_resource(_FRACTION, container, resource, amount=wording.quoted(raw))
+            yield Finding.of_resource(_FRACTION, container, resource, amount=wording.quoted(raw))
             return
     if limit is None:
-        yield wording.find_resource(wording.NO_LIMIT, container, resource)
+        yield Finding.of_resource(limits_missing.DETAIL, container, resource)
     elif requested is not None and quantity.whole(requested) != quantity.whole(limit):
         written = {"requested": wording.quoted(requested), "limit": wording.quoted(limit)}
-        yield wording.find_resource(wording.UNEQUAL, container, resource, **written)
+        yield Finding.of_resource(requests_differ.DETAIL, container, resource, **written)
 
 
 def _left_out(request: Request, snapshot: Snapshot) -> Iterator[Violation]:

@@ -12,6 +12,8 @@ from webhook.pod.view import Container
 from webhook.texts import shorten, shorten_json
 
 SHOWN = 60  # characters of a value from a pod or a node
+BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
+MOUNTS = "{who} mounts {path}, {problem}"
 FOR_EVER = "for ever"  # in why a node is in doubt, if only an administrator ends that
 
 
@@ -75,3 +77,13 @@ def unit(config: DeviceConfig) -> str:
     """The unit of card memory."""
     factor = config.vgpu.memory_factor
     return "MiB" if factor == 1 else f"× {factor} MiB"
+
+
+def unit_of(factor: int) -> str:
+    """What one unit of memory is; `factor` is the device config's gpuMemoryFactor."""
+    return "MiB" if factor == 1 else f"units of {factor} MiB"
+
+
+def sizes(amounts: list[int], config: DeviceConfig) -> str:
+    """Some sizes of cards, with their unit."""
+    return f"{', '.join(map(str, amounts[:6]))}{', …' if len(amounts) > 6 else ''} {unit(config)}"

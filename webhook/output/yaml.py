@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from webhook.rules import wording
+from webhook.devices import wording
 
 _WIDE = 2**31 - 1
 

@@ -55,3 +55,8 @@ def without_secrets(variable: Mapping[str, Any]) -> dict[str, Any]:
     if value in (*SHOW_NO_DEVICE, *FORCES_LIMIT):
         return {"value": value}
     return {"value": SOME_ALLOCATOR if preloads_allocators(variable) else HIDDEN}
+
+
+def shows_devices(variable: Mapping[str, Any]) -> bool:
+    """Whether a variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none, void and empty."""
+    return variable.get("name") == names.NVIDIA_VISIBLE_DEVICES and literal(variable) not in SHOW_NO_DEVICE

@@ -10,7 +10,7 @@ from typing import Any
 from webhook.errors import Malformed
 from webhook.lenient import text
 from webhook.pod.fields import OptionalFields
-from webhook.pod.patch import Path
+from webhook.pod.patch import REMOVE, Edit, Path
 from webhook.pod.selectors import NodeSelector, read_selector
 
 REGULAR = "containers"
@@ -113,6 +113,19 @@ class Container:
     def _refuse(self) -> None:
         bad = "limits" if not isinstance(self.limits, dict) else "requests"
         raise Malformed(f"{self.where}.resources.{bad}", "an object", getattr(self, bad))
+
+
+def set_amount(container: Container, resource: str, amount: int) -> Iterator[Edit]:
+    """Set a resource in limits and requests: the API server refuses extended resources where they differ."""
+    for part in ("limits", "requests"):
+        yield Edit((*container.path, "resources", part, resource), str(amount))
+
+
+def remove_amount(container: Container, resource: str) -> Iterator[Edit]:
+    """Remove a resource from limits and requests."""
+    for part, present in (("limits", container.limits), ("requests", container.requests)):
+        if resource in present:
+            yield Edit((*container.path, "resources", part, resource), REMOVE)
 
 
 class PodView:

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.registry import Families, bind
 from webhook.devices.verdict import SearchBudget
+from webhook.pod.view import Container
 from webhook.rules.choices import Level
 from webhook.rules.policy_keys import EffectiveSettings, PolicyKeys
 from webhook.volcano.device_classes import DeviceClasses
@@ -152,6 +154,17 @@ class Finding:
     detail: str
     doubtful: bool = False
     ceiling: Level = Level.DENY
+
+    @classmethod
+    def of_resource(cls, template: str, who: Container, resource: str, **fields: object) -> Self:
+        """A finding about a container's resource: the template's sentence, with `{who}` and `{resource}`."""
+        detail = template.format(who=wording.container(who), resource=resource, **fields)
+        return cls(wording.resource_path(who, resource), detail)
+
+    @classmethod
+    def in_container(cls, template: str, who: Container, field: str, **fields: object) -> Self:
+        """A finding about a field below a container: the template's sentence, with `{who}`."""
+        return cls(f"{who.where}.{field}", template.format(who=wording.container(who), **fields))
 
 
 @dataclass(frozen=True, slots=True)

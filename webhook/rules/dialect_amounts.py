@@ -8,13 +8,13 @@ from collections.abc import Collection
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from webhook.devices import wording
 from webhook.devices.config import VgpuConfig
 from webhook.devices.dialects import Dialect, Place, Word
 from webhook.devices.families import Role
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY
 from webhook.pod import quantity
-from webhook.rules import wording
 
 CONTRADICTED = "the container requests the same by this cluster's names, too; remove one of the two"
 SIZES = frozenset({Role.MEMORY, Role.PERCENTAGE})

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.dialects import (
     ANNOTATIONS,
     DIALECTS,
@@ -24,8 +25,7 @@ from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
 from webhook.pod.fields import FieldGroup, annotations, labels, variables
 from webhook.pod.patch import REMOVE, Edit
-from webhook.pod.view import Container, PodView
-from webhook.rules import wording
+from webhook.pod.view import Container, PodView, remove_amount, set_amount
 from webhook.rules.choices import DialectUse
 from webhook.rules.context import Context
 from webhook.rules.dialect_amounts import CONTRADICTED, SIZES, Asked, DialectAmounts, Untranslatable, fraction_refused
@@ -313,7 +313,7 @@ class _Reader:
         edits += [Edit(("metadata", "annotations", key), REMOVE) for key in keys]
         called = self._pod.config.vgpu.role_names
         for role, amount in amounts.items():
-            edits += wording.set_amount(container, called[role], amount)
+            edits += set_amount(container, called[role], amount)
         here = ", ".join(f"{called[role]}: {amount}" for role, amount in amounts.items())
         shared = (amounts[Role.PERCENTAGE], amounts.get(Role.NUMBER, 1)) if Role.PERCENTAGE in amounts else None
         remarks = [self._dialect.note, *(word.note for word in everything)]
@@ -394,7 +394,7 @@ def _path(word: Word, container: Container) -> str:
 
 def _removed(word: Word, container: Container) -> Iterable[Edit]:
     if word.place is Place.RESOURCE:
-        return wording.remove_amount(container, word.name)
+        return remove_amount(container, word.name)
     return (Edit(("metadata", "annotations", word.name), REMOVE),)
 
 

@@ -4,17 +4,17 @@ A pod's own environment variables override the device plugin's.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from posixpath import normpath
 from typing import Any
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.pod.environment import ASCEND_RUNTIME, FORCES_LIMIT, PRELOAD, SHOW_NO_DEVICE, is_assigned, literal
 from webhook.pod.fields import FieldGroup, annotations, variables
-from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 
 MAX_SLASHES = 64  # of a path that is followed
@@ -154,6 +154,14 @@ def find_injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for key, value in pod.view.annotations.items():
         if injects(key, value) and not (key in before and before[key] == value):
             yield Finding(wording.annotation_path(key), INJECTS.format(key=wording.quoted(key)))
+
+
+def find_volumes(pod: DevicePod, problem_of: Callable[[str | None], str | None]) -> Iterator[Finding]:
+    """The volumes that bring in a path of the host with a problem; `problem_of` gets what `clean_path` makes of it."""
+    for index, name, path in pod.view.host_paths():
+        if problem := problem_of(clean_path(path)):
+            detail = wording.BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem)
+            yield Finding(f"spec.volumes[{index}].hostPath.path", detail)
 
 
 def clean_path(path: str) -> str | None:

@@ -17,7 +17,6 @@ from webhook.pod import quantity
 from webhook.results import CheckResult, warning
 from webhook.rules.context import KnownCluster
 from webhook.rules.unjudged import meant_by
-from webhook.rules.wording import unit_of
 from webhook.volcano.queues import ROOT, read_queue
 from webhook.volcano.quotas import PREFIX
 
@@ -156,7 +155,7 @@ def _memory(amounts: Mapping[str, Any], prefix: str, cluster: KnownCluster) -> I
     limit = quantity.whole(amounts.get(vgpu.memory_name))
     if limit is None:
         return
-    key, unit = f"{prefix}{vgpu.memory_name}", unit_of(vgpu.memory_factor)
+    key, unit = f"{prefix}{vgpu.memory_name}", wording.unit_of(vgpu.memory_factor)
     if limit >= LEAST_BYTES:
         written = wording.quoted(amounts[vgpu.memory_name])
         yield warning(

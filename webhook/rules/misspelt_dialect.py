@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from webhook.devices import wording
 from webhook.devices.dialects import KNOWN, Dialect, Place
 from webhook.pod import quantity
 from webhook.pod.view import PodView
-from webhook.rules import wording
 
 MAX_COMPARED = 20  # names of a pod: comparing is slow, and a pod may have very many names
 MAX_NAME = 60  # characters of a name that is compared

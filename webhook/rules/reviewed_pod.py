@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar, cast
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.families import Family, PodFact
 from webhook.devices.family import Refusal
@@ -24,7 +25,6 @@ from webhook.pod import quantity
 from webhook.pod.fields import FieldGroup, OptionalFields, annotations, labels
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS
-from webhook.rules import wording
 from webhook.rules.context import Context, Finding
 from webhook.rules.vgpu_memory import VgpuMemory
 from webhook.volcano.queues import ChosenQueue, queue_of_pod

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import AMOUNTS, DIALECTS, RESOURCES, vendor_of
 from webhook.devices.families import Family
@@ -16,7 +17,6 @@ from webhook.devices.unknown import offered_roles
 from webhook.lenient import at
 from webhook.pod import quantity
 from webhook.pod.view import Container
-from webhook.rules import wording
 from webhook.rules.choices import DialectUse, Level
 from webhook.rules.context import KnownCluster
 from webhook.rules.dialects import dialect_names

@@ -6,13 +6,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from webhook.devices import wording
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_STATUS_UNITS, Amount, DeviceRequest
 from webhook.devices.verdict import SearchBudget
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, Eligible, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, may_take, slice_request
 from webhook.pod.view import Container
-from webhook.rules import wording
 from webhook.rules.choices import MixedCards
 from webhook.rules.context import Context
 

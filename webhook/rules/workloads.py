@@ -6,6 +6,7 @@ from itertools import accumulate, compress
 from typing import Any
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.verdict import SearchBudget
@@ -15,7 +16,6 @@ from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Star
 from webhook.lenient import at, obj, text
 from webhook.pod.gangs import Gang, GangRole, queue_of_controller, read_gang, read_groups, read_roles
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP, VCJOB
-from webhook.rules import wording
 from webhook.rules.context import ClusterFact, Context
 from webhook.rules.reviewed_pod import ReviewedPod, computed_once
 from webhook.volcano.queues import BY_CONTROLLER, DEFAULT, ChosenQueue

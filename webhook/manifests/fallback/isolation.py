@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from webhook import names
+from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.dialects import RESOURCES
 from webhook.devices.families import Family, Role
@@ -20,7 +21,6 @@ from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, sentence, text
 from webhook.manifests.fallback.pod import requests
 from webhook.pod.environment import ALLOCATORS, ASCEND_RUNTIME, ASSIGNED, PRELOAD
-from webhook.rules import wording
 from webhook.rules.choices import Level
 from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, HARMLESS, INJECTS, ISOLATED, MAX_SLASHES, overriding
 from webhook.rules.policy_keys import PolicyKeys

@@ -37,7 +37,7 @@ from webhook.cli.program import (
     report_error,
     report_warning,
 )
-from webhook.cli.progress import Progress
+from webhook.cli.reading import Progress
 from webhook.cli.terminal import Terminal
 from webhook.errors import ConfigError
 from webhook.inputs.files import source_name

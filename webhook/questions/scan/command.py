@@ -11,8 +11,7 @@ from webhook.cli.files import FileArguments, files_option, selector_option
 from webhook.cli.inputs import client_of, namespace_of, read_settings
 from webhook.cli.options import exempt_namespaces_option, output_option, refuse_both, warnings_as_errors_option
 from webhook.cli.program import Command, bad_usage, exit_code, report_warning
-from webhook.cli.progress import Progress
-from webhook.cli.reading import or_sample_pods
+from webhook.cli.reading import Progress, or_sample_pods
 from webhook.cli.report import WRITERS
 from webhook.cli.settings_options import SettingsOptions, settings_option
 from webhook.cli.terminal import Terminal

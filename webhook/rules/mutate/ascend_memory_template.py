@@ -4,6 +4,7 @@ Writes:   the memory, in limits and requests
 Why:      the scheduler counts a whole template or the whole NPU and does not report it; the pod should show what it uses.
 """
 
+from webhook.pod.view import set_amount
 from webhook.rules.api import ASCEND_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, wording
 
 
@@ -19,6 +20,6 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
         accounted = request.chip.accounted(request.memory)
         if accounted != request.memory and (request.number == 1 or accounted == request.chip.allocatable):
             what = "a template" if accounted in request.chip.templates else "the whole NPU"
-            yield from wording.set_amount(request.container, request.chip.memory_name, accounted)
+            yield from set_amount(request.container, request.chip.memory_name, accounted)
             who, name = wording.container(request.container), request.chip.memory_name
             yield Notice(f"{who}: {name} {request.memory} becomes {accounted}, {what}, as the scheduler counts it")

@@ -4,7 +4,8 @@ Writes:   the cores, in limits and requests
 Why:      no other component of Volcano applies this default.
 """
 
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, ReviewedPod, Role, wording
+from webhook.pod.view import set_amount
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, ReviewedPod, Role
 
 
 @Mutation(
@@ -18,4 +19,4 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     for request in pod.slices:
         if request.number and Role.CORES not in request.written:
             cores = context.effective.within_limits(Role.CORES, request.config.default_cores)
-            yield from wording.set_amount(request.container, request.config.cores_name, cores)
+            yield from set_amount(request.container, request.config.cores_name, cores)

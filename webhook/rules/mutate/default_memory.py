@@ -8,7 +8,8 @@ Why:      no other component of Volcano applies this default.
 """
 
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, ReviewedPod, wording
+from webhook.pod.view import set_amount
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, ReviewedPod
 
 
 @Mutation(
@@ -25,7 +26,7 @@ def propose(pod: ReviewedPod, _context: Context) -> Edits:
         if wanted and len(pod.slices) > 1 and not pod.memory.may_fit(amounts):
             amounts = pod.memory.lowered(wanted) or amounts
     for request, amount in amounts.items() if pod.memory.status_takes(amounts) else ():
-        yield from wording.set_amount(request.container, request.config.memory_name, amount)
+        yield from set_amount(request.container, request.config.memory_name, amount)
 
 
 def _amount(request: DeviceRequest, default: int, pod: ReviewedPod) -> int:

@@ -12,6 +12,7 @@ A LimitRange with a default memory makes a vGPU pod of each pod in its namespace
 from webhook import names
 from webhook.pod.fields import annotations
 from webhook.pod.size import MAX_CONTAINERS
+from webhook.pod.view import set_amount
 from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, Notice, ReviewedPod, Role, wording
 
 _NOTE = "LimitRanger plugin set: "  # Kubernetes, plugin/pkg/admission/limitranger/admission.go
@@ -36,7 +37,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     for request in pod.slices:
         if Role.NUMBER not in request.written:
             number = context.effective.within_limits(Role.NUMBER, request.config.default_number)
-            yield from wording.set_amount(request.container, request.config.number_name, number)
+            yield from set_amount(request.container, request.config.number_name, number)
             if not any([request.memory, request.cores, request.percentage]) and request.usable:
                 yield Notice(ZERO.format(who=wording.container(request.container), resource=request.config.memory_name))
             first, *others = request.written.values()

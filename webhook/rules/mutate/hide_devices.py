@@ -7,12 +7,12 @@ Without this webhook, the setting has no effect. Containers that get a card from
 a pod's env overrides the plugin's, and would take the card away.
 """
 
-from webhook import names
 from webhook.devices.requests import requested_families, served_elsewhere
+from webhook.pod.environment import shows_devices
 from webhook.pod.fields import variables
 from webhook.pod.patch import APPEND
 from webhook.pod.view import Container
-from webhook.rules.api import EVERY_POD, Context, Edit, Edits, Family, Mutation, Notice, ReviewedPod, wording
+from webhook.rules.api import EVERY_POD, Context, Edit, Edits, Family, Mutation, Notice, ReviewedPod, names, wording
 
 _SERVED = {Family.VGPU, Family.GPUSHARE}
 
@@ -38,6 +38,6 @@ def _hide(container: Container) -> Edits:
     if not own:
         yield Edit((*container.path, "env", APPEND), hidden)
     for index, env in own:
-        if wording.shows_devices(env):
+        if shows_devices(env):
             yield Edit((*container.path, "env", index), hidden)
             yield Notice(f"{wording.container(container)} requests no vGPU: {names.NVIDIA_VISIBLE_DEVICES} set to none")

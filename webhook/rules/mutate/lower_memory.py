@@ -7,6 +7,7 @@ Not in an autoscaled fleet, which may get a larger card.
 """
 
 from webhook.devices.requests import DeviceRequest
+from webhook.pod.view import set_amount
 from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, Notice, ReviewedPod, Role, wording
 from webhook.rules.choices import MemoryAboveCard
 
@@ -29,7 +30,7 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     for request, amount in lowered.items():
         name, memory = request.config.memory_name, request.memory
         if memory and memory != amount:
-            yield from wording.set_amount(request.container, name, amount)
+            yield from set_amount(request.container, name, amount)
             alone = amount == pod.eligible.capacity
             above = "is above the largest eligible card"
             what = above if alone else "is more than the cards of a node have that it needs"

@@ -5,11 +5,11 @@ Why:      no node offers the percentage as a resource, and the ordinary node fit
 """
 
 from webhook.devices.requests import DeviceRequest
+from webhook.pod.view import remove_amount, set_amount
 from webhook.rules.api import VGPU_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, Role, wording
 from webhook.rules.choices import MixedCards
 from webhook.rules.dialects import contradicted
 from webhook.rules.vgpu_memory import PERCENTAGES
-from webhook.rules.wording import remove_amount
 
 
 @Mutation(
@@ -55,7 +55,7 @@ def _convert(request: DeviceRequest, percentage: int, amount: int, sizes: list[i
     if Role.MEMORY in request.written:
         yield _wins(request)
     yield from remove_amount(request.container, config.percentage_name)
-    yield from wording.set_amount(request.container, config.memory_name, amount)
+    yield from set_amount(request.container, config.memory_name, amount)
     if len(sizes) > 1:
         size = sizes[-1 if context.cluster.policy.percentage.mixed_cards is MixedCards.LARGEST else 0]
         differ = f"cards differ ({wording.sizes(sizes, context.cluster.config)})"

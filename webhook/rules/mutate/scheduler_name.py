@@ -4,8 +4,7 @@ Writes:   spec.schedulerName
 Why:      only Volcano's scheduler assigns cards; under another the pod fails with UnexpectedAdmissionError.
 """
 
-from webhook import names
-from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod
+from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod, names
 
 
 @Mutation(

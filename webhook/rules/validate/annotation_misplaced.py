@@ -9,11 +9,9 @@ those of Notebooks and of KServe, so only workloads of Kubernetes, Volcano and A
 `pkg/controller/v1beta1/inferenceservice/components/predictor.go`.
 """
 
-from webhook import names
 from webhook.devices.dialects import DIALECTS, Place
-from webhook.pod.fields import labels
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, labels, names, warn, wording
 
 READ = names.CHOOSING_ANNOTATIONS
 OF_PODS = READ.union(*[one.sizes(Place.ANNOTATION) for one in DIALECTS.values()])

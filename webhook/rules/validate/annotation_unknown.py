@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import islice
 
-from webhook import names
-from webhook.pod.fields import annotations
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 from webhook.rules.dialects import DIALECT, dialect_names
 
 DETAIL = "the annotation {key} is read by nothing; {remedy}"

@@ -4,7 +4,6 @@ Refuses:  cores that are neither a template nor a multiple of a chip; an unknown
 Why:      the scheduler finds no template and no chip for it, and the pod stays pending.
 """
 
-from webhook import names
 from webhook.devices.mindcluster.family import (
     CHIP_CORES,
     DVPP,
@@ -14,8 +13,7 @@ from webhook.devices.mindcluster.family import (
     has_template,
     served,
 )
-from webhook.pod.fields import labels
-from webhook.rules.api import Context, Family, Finding, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import Context, Family, Finding, Findings, ReviewedPod, deny, labels, names, wording
 
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 

@@ -4,7 +4,7 @@ Refuses:  memory above the chip's capacity, unless NPUs are shared in software
 Why:      the scheduler finds no template for it, counts nothing, and the container gets the smallest part of an NPU.
 """
 
-from webhook.rules.api import ASCEND_ONLY, Context, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, ReviewedPod, deny
 
 DETAIL = (
     "{who} requests {resource} {memory}, but an NPU has {capacity} MiB and the scheduler would book the smallest template; "
@@ -21,7 +21,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     for request in pod.npus:
         chip = request.chip
         if not request.hami_core and request.memory is not None and request.memory > chip.capacity:
-            yield wording.find_resource(
+            yield Finding.of_resource(
                 DETAIL,
                 request.container,
                 chip.memory_name,

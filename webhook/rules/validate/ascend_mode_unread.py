@@ -4,11 +4,9 @@ Finds:    a mode that differs from hami-core only in case, spaces or dashes; bef
 Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
 
-from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.vgpu.eligibility import near_mode
-from webhook.pod.fields import annotations
-from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 from webhook.volcano.target import VOLCANO_FACTS, format_version
 
 UNREAD = (

@@ -4,7 +4,7 @@ Refuses:  a count above 1 with less than the whole memory, unless NPUs are share
 Why:      the scheduler refuses parts of several NPUs on every node, and the pod stays pending.
 """
 
-from webhook.rules.api import ASCEND_ONLY, Context, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import ASCEND_ONLY, Context, Finding, Findings, ReviewedPod, deny
 
 DETAIL = (
     "{who} requests {number} {count} with {resource} {memory} each, but several NPUs are given whole only; write "
@@ -20,7 +20,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         if request.hami_core or request.number == 1 or request.memory is None or request.memory > chip.capacity:
             continue
         if chip.accounted(request.memory) != chip.allocatable:
-            yield wording.find_resource(
+            yield Finding.of_resource(
                 DETAIL,
                 request.container,
                 chip.memory_name,

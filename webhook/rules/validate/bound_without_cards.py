@@ -8,8 +8,7 @@ bound there.
 """
 
 from webhook.devices.nodes import lowest
-from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, warn
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, warn, wording
 
 
 @warn(

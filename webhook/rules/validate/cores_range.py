@@ -5,7 +5,7 @@ Why:      the scheduler skips a card if used plus requested cores exceed 100.
 """
 
 from webhook.devices.model import CARD_CORES
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, deny, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, Role, deny
 
 DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {CARD_CORES} or less"
 
@@ -15,4 +15,4 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find cores above 100."""
     for request in pod.slices:
         if request.cores is not None and request.cores > CARD_CORES:
-            yield wording.find_resource(DETAIL, request.container, request.config.cores_name, cores=request.cores)
+            yield Finding.of_resource(DETAIL, request.container, request.config.cores_name, cores=request.cores)

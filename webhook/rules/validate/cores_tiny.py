@@ -4,7 +4,7 @@ Finds:    1 to 4 cores with a quarter or more of the memory of the smallest such
 Why:      cores are per cent of the computing time of a card, so 1 of them makes the program a hundred times slower.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, Role, warn, wording
 
 MOST = 4  # cores: more are meant as per cent
 PART = 4  # of the memory of a card, the quarter is much
@@ -27,7 +27,7 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
             continue
         card = min([each.capacity for each in cards if each.capacity >= memory], default=0)
         if card and memory * PART >= card:
-            yield wording.find_resource(
+            yield Finding.of_resource(
                 DETAIL,
                 request.container,
                 request.config.cores_name,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from webhook.devices.config import Chip
 from webhook.devices.requests import Amount
 from webhook.pod.view import REGULAR, Container
-from webhook.rules.api import Context, Family, Findings, PodFact, ReviewedPod, Role, deny, wording
+from webhook.rules.api import Context, Family, Finding, Findings, PodFact, ReviewedPod, Role, deny
 
 DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
 
@@ -34,13 +34,11 @@ def _find(pod: ReviewedPod, context: Context) -> Findings:
         if Role.NUMBER not in request.written and not _is_misspelt(config.number_name, request.container, pod, context):
             resource = config.role_names[next(iter(request.written))]
             setting = _setting_of(config.default_number)
-            yield wording.find_resource(DETAIL, request.container, resource, count=config.number_name, setting=setting)
+            yield Finding.of_resource(DETAIL, request.container, resource, count=config.number_name, setting=setting)
     if pod.requests_family(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
             if not _is_misspelt(chip.number_name, amount.container, pod, context):
-                yield wording.find_resource(
-                    DETAIL, amount.container, amount.resource, count=chip.number_name, setting=""
-                )
+                yield Finding.of_resource(DETAIL, amount.container, amount.resource, count=chip.number_name, setting="")
 
 
 def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Context) -> bool:

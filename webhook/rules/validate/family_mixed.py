@@ -9,11 +9,9 @@ while the nodes are unknown.
 
 from dataclasses import replace
 
-from webhook import names
 from webhook.devices.requests import amounts_of, nonzero_families, requests_native_gpu
 from webhook.pod.view import Container
-from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, PodFact, ReviewedPod, deny
+from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, PodFact, ReviewedPod, deny, names, wording
 
 DETAIL = "{who}, but different device plugins give them out, which do not share cards; {advice}"
 

@@ -4,8 +4,7 @@ Refuses:  a scheduler that the policy does not list
 Why:      another scheduler writes no assignment, and the pod fails with UnexpectedAdmissionError.
 """
 
-from webhook import names
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, deny, names, wording
 
 DETAIL = "schedulerName is {scheduler}{own}, but only {allowed} assigns devices; {advice}"
 AGENTS = "agent-scheduler"  # the default name; source: volcano cmd/agent-scheduler/app/options/options.go

@@ -9,13 +9,13 @@ Volcano's own webhook, which its chart installs, refuses a Job with minAvailable
 from collections.abc import Mapping
 from typing import Any
 
-from webhook import names
 from webhook.devices.vgpu.gang import Starts
 from webhook.pod.gangs import Gang, group_min_member
 from webhook.pod.rollout import ROLLOUT, first_of_rollout, read_rollout
 from webhook.pod.workload_kinds import POD_GROUP, VCJOB
-from webhook.rules.api import Context, Finding, Findings, Workload, warn, wording
+from webhook.rules.api import Context, Finding, Findings, Workload, names, warn, wording
 from webhook.texts import counted
+from webhook.volcano.queues import VOLCANO_REFUSES
 
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
@@ -47,13 +47,13 @@ def _of_job(_workload: Workload, gang: Gang) -> str:
     if gang.minimum > gang.replicas:
         pods = gang.replicas
         problem = f"minAvailable is {gang.minimum}, but the tasks have {pods} pods in all"
-        return f"{problem}; {f'set it to {pods} or less' if pods else 'give them replicas'}{wording.VOLCANO_REFUSES}"
+        return f"{problem}; {f'set it to {pods} or less' if pods else 'give them replicas'}{VOLCANO_REFUSES}"
     optional = {role.name for role in gang.roles if role.minimum == 0}
     first = [role for role in gang.roles if role.waits_for <= optional]
     created = sum(role.replicas for role in first)
     if not first:
         problem = "every task waits for another to run (dependsOn), so no pod is ever created"
-        return f"{problem}; remove dependsOn of the first task{wording.VOLCANO_REFUSES}"
+        return f"{problem}; remove dependsOn of the first task{VOLCANO_REFUSES}"
     late = [role for role in gang.roles if not role.waits_for <= optional and role.minimum]
     if gang.minimum > created or (late and gang.counts_roles):
         waiting = next(role for role in gang.roles if role not in first)

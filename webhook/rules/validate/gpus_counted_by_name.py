@@ -12,9 +12,8 @@ where there is a workerSpec).
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from webhook import names
 from webhook.lenient import at, obj
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, names, warn, wording
 
 GPU = "gpu"
 TRAINER = (

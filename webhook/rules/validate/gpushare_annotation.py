@@ -4,9 +4,7 @@ Finds:    the annotation
 Why:      the scheduler reads it on nodes only, so the pod may still get such a card.
 """
 
-from webhook import names
-from webhook.pod.fields import annotations
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 
 DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it"
 

@@ -7,10 +7,8 @@ A word with a space is part of many card types: " A800" of "NVIDIA-NVIDIA A800-S
 no-eligible-card to decide.
 """
 
-from webhook import names
 from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
-from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, deny, names, wording
 
 EFFECTS = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
 

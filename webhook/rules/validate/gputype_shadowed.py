@@ -4,9 +4,7 @@ Finds:    both on one pod
 Why:      the scheduler ignores nouse-gputype if use-gputype exists, whatever its value.
 """
 
-from webhook import names
-from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 
 DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them"
 

@@ -4,11 +4,9 @@ Finds:    a word that no card type contains
 Why:      it is most likely misspelt: use-gputype then allows fewer cards than intended, nouse-gputype excludes none.
 """
 
-from webhook import names
 from webhook.devices.vgpu.eligibility import clean_words
 from webhook.devices.vgpu.refusals import card_types
-from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 
 
 @warn(

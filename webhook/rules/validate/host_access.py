@@ -11,8 +11,8 @@ without hostPID it reaches the processes of the pod alone.
 from itertools import chain
 
 from webhook.pod.view import EPHEMERAL, Container, mapping, sequence
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
-from webhook.rules.isolation import ABOVE_CARDS, above, clean_path
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn
+from webhook.rules.isolation import ABOVE_CARDS, above, find_volumes
 
 NAMESPACES = ("hostPID", "hostIPC")
 _POWERS = ("SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "PERFMON", "DAC_READ_SEARCH")
@@ -77,24 +77,20 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     for container in pod.judged:
         power = _added_power(container, pod) if "securityContext" in container.raw else None
         if power:
-            yield wording.find_in_container(ADDS, container, "securityContext.capabilities.add", power=power)
+            yield Finding.in_container(ADDS, container, "securityContext.capabilities.add", power=power)
 
 
 def _of_the_host(pod: ReviewedPod) -> Findings:
     for field in NAMESPACES:
         if pod.view.spec.get(field) is True:
             yield Finding(f"spec.{field}", SHARES.format(field=field))
-    for index, name, path in pod.view.host_paths():
-        problem = _problem(clean_path(path) or "")
-        if problem:
-            shown = {"name": wording.quoted(name), "path": wording.quoted(path)}
-            yield Finding(f"spec.volumes[{index}].hostPath.path", wording.BRINGS_IN.format(problem=problem, **shown))
+    yield from find_volumes(pod, _problem)
 
 
-def _problem(path: str) -> str | None:
+def _problem(path: str | None) -> str | None:
     if path in ABOVE:
         return CONTAINING
-    return next((problem for problem, paths in CONTROLLING.items() if path.startswith(paths)), None)
+    return next((problem for problem, paths in CONTROLLING.items() if path and path.startswith(paths)), None)
 
 
 def _added_power(container: Container, pod: ReviewedPod) -> str | None:

@@ -5,7 +5,7 @@ Why:      its keys are read when the container starts, and override what the dev
 """
 
 from webhook.lenient import text
-from webhook.rules.api import Context, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn
 from webhook.rules.isolation import ISOLATED, first_behind
 
 DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys in env, or set a prefix such as APP_"
@@ -25,4 +25,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         for index, source in container.entries("envFrom"):
             name = first_behind(text(source, "prefix"), pod.requested)
             if name is not None:
-                yield wording.find_in_container(DETAIL, container, f"envFrom[{index}]", name=name)
+                yield Finding.in_container(DETAIL, container, f"envFrom[{index}]", name=name)

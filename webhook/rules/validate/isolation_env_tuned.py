@@ -7,8 +7,7 @@ CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPAB
 need them, and images set them too.
 """
 
-from webhook.pod.fields import variables
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, variables, warn
 
 EFFECTS = {
     "CUDA_TASK_PRIORITY": "sets the priority of its kernels over those of the card's other tenants",
@@ -32,4 +31,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             name = env.get("name")
             effect = EFFECTS.get(name) if isinstance(name, str) else None
             if effect:
-                yield wording.find_in_container(DETAIL, container, f"env[{index}]", name=name, effect=effect)
+                yield Finding.in_container(DETAIL, container, f"env[{index}]", name=name, effect=effect)

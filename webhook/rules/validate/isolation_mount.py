@@ -6,9 +6,8 @@ Why:      what is mounted there replaces the preloaded library, its lock or anot
 On update, only new ephemeral containers are read, and such annotations that an untrusted user adds or changes.
 """
 
-from webhook import names
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, wording
-from webhook.rules.isolation import ABOVE_CARDS, CARDS, INJECTED, MAX_SLASHES, clean_path, find_injections
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, names, wording
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, INJECTED, MAX_SLASHES, clean_path, find_injections, find_volumes
 
 # Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (
@@ -47,14 +46,9 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
                 problem = _problem_of_mount(path) if isinstance(path, str) else None
                 if problem:
                     place, shown = f"{kind}[{index}].{field}", wording.quoted(path)
-                    yield wording.find_in_container(wording.MOUNTS, container, place, path=shown, problem=problem)
-    for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
-        problem = _problem_of_host_path(path)
-        if problem:
-            yield Finding(
-                f"spec.volumes[{index}].hostPath.path",
-                wording.BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
-            )
+                    yield Finding.in_container(wording.MOUNTS, container, place, path=shown, problem=problem)
+    if pod.previous is None:  # volumes never change
+        yield from find_volumes(pod, _problem_of_host_path)
     yield from find_injections(pod, context)
 
 
@@ -65,8 +59,7 @@ def _problem_of_mount(path: str) -> str | None:
     return SHADOWS if clean.startswith(SHADOWED) else None
 
 
-def _problem_of_host_path(path: str) -> str | None:
-    clean = clean_path(path)
+def _problem_of_host_path(clean: str | None) -> str | None:
     if clean is None:
         return _TOO_LONG
     if clean in ABOVE_CARDS:

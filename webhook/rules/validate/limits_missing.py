@@ -4,8 +4,9 @@ Refuses:  a device in requests alone, while the repair `limits-from-requests` is
 Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """
 
-from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny, wording
-from webhook.rules.wording import NO_LIMIT
+from webhook.rules.api import Context, Finding, Findings, PodFact, ReviewedPod, deny
+
+DETAIL = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
 
 
 @deny(
@@ -18,4 +19,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device that only requests have."""
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
-            yield wording.find_resource(NO_LIMIT, amount.container, amount.resource)
+            yield Finding.of_resource(DETAIL, amount.container, amount.resource)

@@ -4,7 +4,7 @@ Finds:    less than 128 MiB: 16 that means GiB
 Why:      the container starts, and its first call of CUDA fails for want of memory.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, Role, warn
 
 LEAST = 128  # MiB
 
@@ -25,7 +25,7 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
             factor, largest = request.config.memory_factor, pod.eligible.capacity
             meant = memory * 1024 // factor
             guess = f"if it means GiB, write {meant}" if largest is None or meant <= largest else "request more"
-            yield wording.find_resource(
+            yield Finding.of_resource(
                 DETAIL,
                 request.container,
                 request.config.memory_name,

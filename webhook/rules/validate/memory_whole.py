@@ -8,7 +8,7 @@ config, which the author did not write.
 """
 
 from webhook.devices.model import CARD_CORES
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, Role, warn, wording
 from webhook.texts import counted
 
 DETAIL = (
@@ -31,7 +31,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
             known = pod.eligible.cards if context.cluster.knows_nodes else ()
             sizes = sorted({card.capacity for card in known})
             whole = counted(request.number, "whole card")
-            yield wording.find_resource(
+            yield Finding.of_resource(
                 DETAIL,
                 request.container,
                 request.config.number_name,

@@ -7,9 +7,8 @@ Where a card that is not in MIG mode can have the slice, too, only an instance t
 mode is not about MIG, and an instance that is somewhat larger does it no harm. The mode hami-core keeps it on such cards.
 """
 
-from webhook import names
 from webhook.devices.vgpu.fleet import memory_of
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, ReviewedPod, Role, warn, wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, Role, names, warn
 
 GIVES = "{who} requests {resource} {memory}, for which {card} gives its MIG instance {given} with {size}{all}; "
 REQUEST = "request {most} or less for {smaller}"
@@ -40,7 +39,7 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
         others = [card.instance(one.memory) for open_to in card.geometries or () for one in open_to.instances]
         smaller = max([one for one in others if one is not None and one.memory < memory], key=memory_of, default=None)
         if smaller is not None:
-            yield wording.find_resource(
+            yield Finding.of_resource(
                 MIXED if mixed else ONLY,
                 request.container,
                 request.config.memory_name,

@@ -4,9 +4,7 @@ Finds:    cores beside the mode mig
 Why:      the device plugin hands over the instance and nothing else, but the scheduler counts the cores of its card.
 """
 
-from webhook import names
-from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, names, warn
 
 DETAIL = (
     f"{{who}} requests {{resource}} {{cores}} with {names.VGPU_MODE}: {names.MODE_MIG}, where the instance has cores of its "
@@ -25,4 +23,4 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
         return
     for request in pod.slices:
         if request.cores and not request.config.default_cores:  # what the cluster adds, its user cannot leave out
-            yield wording.find_resource(DETAIL, request.container, request.config.cores_name, cores=request.cores)
+            yield Finding.of_resource(DETAIL, request.container, request.config.cores_name, cores=request.cores)

@@ -4,10 +4,8 @@ Refuses:  anything but hami-core, mig and mps
 Why:      any other value matches no node's mode, so the pod stays pending.
 """
 
-from webhook import names
 from webhook.devices.vgpu.eligibility import MODES, near_mode
-from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, deny, names, wording
 
 DETAIL = f"{names.VGPU_MODE} is {{mode}}, which equals no node's mode; {{advice}}"
 WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"

@@ -4,9 +4,8 @@ Finds:    a selector that leaves no node with the devices that the pod requests
 Why:      the pod stays pending until a node gets the labels; the scheduler reports that in an event, so this is a warning.
 """
 
-from webhook import names
 from webhook.devices.families import Family
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, names, warn
 
 
 @warn(

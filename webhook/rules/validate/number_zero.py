@@ -5,7 +5,7 @@ Why:      the scheduler counts usage on the first card for it, but the container
 """
 
 from webhook.pod.view import REGULAR
-from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, Role, deny, wording
+from webhook.rules.api import Context, Finding, Findings, PodFact, ReviewedPod, Role, deny
 
 DETAIL = (
     "{who} requests {resource} 0, for which the scheduler counts a card that nobody gets; write 1 or more, or remove every "
@@ -18,4 +18,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find counts of 0."""
     for amount in pod.amounts:
         if amount.value == 0 and amount.role is Role.NUMBER and amount.container.kind == REGULAR:
-            yield wording.find_resource(DETAIL, amount.container, amount.resource)
+            yield Finding.of_resource(DETAIL, amount.container, amount.resource)

@@ -14,12 +14,10 @@ of vGPU cards, and that is a doubt, too.
 
 from collections.abc import Iterable, Iterator
 
-from webhook import names
 from webhook.devices.model import CARD_CORES
 from webhook.devices.requests import MAX_QUANTITY, MAX_STATUS_UNITS, Amount
 from webhook.pod.view import Container
-from webhook.rules import wording
-from webhook.rules.api import ClusterFact, Context, Family, Finding, Findings, ReviewedPod, Role, deny
+from webhook.rules.api import ClusterFact, Context, Family, Finding, Findings, ReviewedPod, Role, deny, names, wording
 from webhook.rules.policy_keys import CardLimits
 from webhook.texts import and_more
 
@@ -44,9 +42,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     if context.effective.limits.get(Role.NUMBER, (0, MAX_QUANTITY))[1] == 0:
         first = {amount.container.where: amount for amount in reversed(pod.amounts) if amount.value != 0}
         for amount in reversed(first.values()):
-            yield wording.find_resource(
-                FORBIDDEN, amount.container, amount.resource, namespace=context.request.namespace
-            )
+            yield Finding.of_resource(FORBIDDEN, amount.container, amount.resource, namespace=context.request.namespace)
         return
     if context.effective.cards is not None:
         yield from _cards(pod, context.effective.cards, context)

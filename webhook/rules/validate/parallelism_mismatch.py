@@ -17,9 +17,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from webhook import names
 from webhook.devices.requests import DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, Level, ReviewedPod, names, warn, wording
 from webhook.texts import counted
 
 # Sources: the help of `vllm serve`, `sglang.launch_server`, `torchrun`, `deepspeed` and `ray start`.

@@ -4,7 +4,7 @@ Refuses:  0, and values above 100
 Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 counts as unset.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, deny, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, Role, deny
 
 DETAIL = "{who} requests {resource} {percentage}, {why}; write {advice}"
 ABOVE = "but a card has 100 percent"
@@ -20,4 +20,4 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
             unknown = pod.memory.unresolved(1, request.number or 1).removeprefix("but ")
             advice = f"{request.config.memory_name} instead: {unknown}" if unknown else "1 to 100"
             written = {"percentage": request.percentage, "why": why, "advice": advice}
-            yield wording.find_resource(DETAIL, request.container, name, **written)
+            yield Finding.of_resource(DETAIL, request.container, name, **written)

@@ -5,7 +5,7 @@ Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: 
 """
 
 from webhook.devices.requests import MAX_STATUS_UNITS, DeviceRequest
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, Role, deny, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, Role, deny
 from webhook.rules.dialects import contradicted
 from webhook.rules.vgpu_memory import NO_ROOM, PERCENTAGES
 
@@ -42,7 +42,7 @@ def _unconverted(shares: list[tuple[DeviceRequest, int]], pod: ReviewedPod, cont
             most = ((room + 1) * 100 - 1) // pod.memory.of(100)
             whole = pod.memory.means_whole_card(100) and pod.memory.takes_whole_card(request)
             advice = f"{most} or less, or 100 for a whole card" if whole else f"{most} or less"
-        yield wording.find_resource(
+        yield Finding.of_resource(
             DETAIL,
             request.container,
             config.percentage_name,

@@ -4,7 +4,7 @@ Refuses:  true, in a pod that requests a vGPU
 Why:      the isolation limits the devices that a container gets; a privileged container can open the others itself.
 """
 
-from webhook.rules.api import VGPU_ONLY, Context, Findings, ReviewedPod, deny, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, deny
 
 DETAIL = "{who} is privileged and so sees every card of the node, not its slice; remove privileged: true"
 
@@ -25,4 +25,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     for container in pod.judged:
         if "securityContext" in container.raw and container.security_context().get("privileged") is True:
             detail = IN_CHART if container.name == OF_JUPYTERHUB else DETAIL
-            yield wording.find_in_container(detail, container, "securityContext.privileged")
+            yield Finding.in_container(detail, container, "securityContext.privileged")

@@ -12,7 +12,7 @@ from webhook.devices.config import VgpuConfig
 from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount
 from webhook.errors import json_type
 from webhook.pod import quantity
-from webhook.rules.api import Context, Family, Findings, PodFact, ReviewedPod, Role, deny, wording
+from webhook.rules.api import Context, Family, Finding, Findings, PodFact, ReviewedPod, Role, deny, wording
 
 DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"
@@ -38,7 +38,7 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     for amount in pod.amounts:
         if amount.value is None and not pod.memory.is_replaced(amount):
             written, problem = wording.quoted(amount.raw), _problem(amount, context.cluster.config.vgpu)
-            yield wording.find_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
+            yield Finding.of_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
 
 
 def _problem(amount: Amount, config: VgpuConfig) -> str:

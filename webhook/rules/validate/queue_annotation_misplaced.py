@@ -4,9 +4,7 @@ Finds:    a queue named on the workload and not on its pod template, or under th
 Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.queue of its own Job.
 """
 
-from webhook import names
-from webhook.pod.fields import annotations
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, warn, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload, annotations, names, warn, wording
 from webhook.volcano.queues import QUEUE
 
 

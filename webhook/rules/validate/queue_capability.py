@@ -12,8 +12,7 @@ this is a warning.
 from collections.abc import Mapping
 
 from webhook.pod.gangs import Gang, cheapest
-from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, deny
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, deny, wording
 from webhook.volcano.queues import ChosenQueue
 
 

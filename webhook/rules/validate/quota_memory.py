@@ -7,8 +7,7 @@ The need of a container is its memory times its number. A whole card counts as t
 as nothing while the nodes are unknown. What other pods of the namespace have is not counted.
 """
 
-from webhook.rules import wording
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, audit
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, audit, wording
 from webhook.volcano.quotas import PREFIX
 
 

@@ -5,8 +5,12 @@ Why:      the API server refuses such a pod after this webhook; for a workload, 
 """
 
 from webhook.pod import quantity
-from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny, wording
-from webhook.rules.wording import UNEQUAL
+from webhook.rules.api import Context, Finding, Findings, PodFact, ReviewedPod, deny, wording
+
+DETAIL = (
+    "{who} has {resource} {requested} in requests and {limit} in limits, and the API server refuses devices where they "
+    "differ; write the same amount in both"
+)
 
 
 @deny(
@@ -20,4 +24,4 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
         requested = container.requests.get(amount.resource, amount.raw)
         if requested != amount.raw and quantity.whole(requested) != quantity.whole(amount.raw):
             written = {"requested": wording.quoted(requested), "limit": wording.quoted(amount.raw)}
-            yield wording.find_resource(UNEQUAL, container, amount.resource, **written)
+            yield Finding.of_resource(DETAIL, container, amount.resource, **written)

@@ -6,8 +6,7 @@ Why:      Volcano makes a PodGroup of its own for the pod and starts it alone, w
 No part of volcano reads the field; its PodGroups are of scheduling.volcano.sh. KEP-4671 has those of Kubernetes.
 """
 
-from webhook import names
-from webhook.rules.api import Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import Context, Finding, Findings, ReviewedPod, names, warn, wording
 
 DETAIL = (
     "schedulingGroup names {group} of Kubernetes, which Volcano does not read: the pod starts alone; make a gang with a "

@@ -4,10 +4,9 @@ Finds:    more pods than the nodes have cards for, each pod with cards of one no
 Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 """
 
-from webhook import names
 from webhook.devices.vgpu.eligibility import Constraints
 from webhook.devices.vgpu.gang import room_apart
-from webhook.rules.api import Context, Finding, Findings, Workload, warn, wording
+from webhook.rules.api import Context, Finding, Findings, Workload, names, warn, wording
 
 APART = "spread puts each pod on cards of its own"
 

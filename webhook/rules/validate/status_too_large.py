@@ -9,7 +9,7 @@ ResourceHealthStatus writes none.
 """
 
 from webhook.devices.requests import MAX_STATUS_UNITS
-from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Findings, ReviewedPod, Role, deny, wording
+from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, Role, deny
 
 DETAIL = (
     "{who} requests {resource} {memory}: the kubelet writes each unit into the pod's status, which then is too large for etcd, "
@@ -32,4 +32,4 @@ def check(pod: ReviewedPod, _context: Context) -> Findings:
         largest = max(pod.slices, key=lambda request: request.memory or 0)
         whole = WHOLE if pod.memory.takes_whole_card(largest) else ""
         name = largest.config.memory_name
-        yield wording.find_resource(DETAIL, largest.container, name, memory=largest.memory, whole=whole)
+        yield Finding.of_resource(DETAIL, largest.container, name, memory=largest.memory, whole=whole)

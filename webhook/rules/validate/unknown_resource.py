@@ -14,10 +14,9 @@ refused while all nodes are known. While they are not, or while DeviceClasses ca
 node may offer the name, or Dynamic Resource Allocation serve it.
 """
 
-from webhook import names
 from webhook.devices.unknown import UnknownName
 from webhook.pod import quantity
-from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, deny, wording
+from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, deny, names, wording
 from webhook.rules.unjudged import advice_of_npus
 
 NO_SECTION = (

@@ -4,9 +4,7 @@ Finds:    both, if the target is older
 Why:      the pod would run on any card, although its author excludes some.
 """
 
-from webhook import names
-from webhook.pod.fields import annotations
-from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 from webhook.volcano.target import format_version
 
 DETAIL = "Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on"

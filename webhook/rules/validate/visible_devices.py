@@ -18,12 +18,11 @@ only new ephemeral containers are read, and annotations that an untrusted user a
 from collections.abc import Mapping
 from typing import Any
 
-from webhook import names
 from webhook.devices.requests import requested_families, served_elsewhere
-from webhook.pod.environment import literal
+from webhook.pod.environment import literal, shows_devices
 from webhook.pod.fields import variables
 from webhook.pod.view import Container
-from webhook.rules.api import EVERY_POD, Context, Family, Findings, ReviewedPod, warn, wording
+from webhook.rules.api import EVERY_POD, Context, Family, Finding, Findings, ReviewedPod, names, warn, wording
 from webhook.rules.isolation import INJECTED, clean_path, find_injections, shows_npus
 
 REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
@@ -76,16 +75,16 @@ def _variables(container: Container, pod: ReviewedPod, *, others: bool) -> Findi
     template = OVERRIDES if Family.GPUSHARE in requested else SHOWS
     legacy = _SERVED.isdisjoint(requested) and _is_legacy([env for _, env in read])
     for index, env in read:
-        if others and wording.shows_devices(env):
-            yield wording.find_in_container(template, container, f"env[{index}]")
+        if others and shows_devices(env):
+            yield Finding.in_container(template, container, f"env[{index}]")
         elif legacy and env.get("name") == names.CUDA_VERSION and literal(env) != "":
-            yield wording.find_in_container(LEGACY, container, f"env[{index}]")
+            yield Finding.in_container(LEGACY, container, f"env[{index}]")
 
 
 def _npus(container: Container) -> Findings:
     for index, env in container.entries("env"):
         if shows_npus(env):
-            yield wording.find_in_container(SHOWS_NPUS, container, f"env[{index}]")
+            yield Finding.in_container(SHOWS_NPUS, container, f"env[{index}]")
 
 
 def _is_legacy(variables: list[Mapping[str, Any]]) -> bool:
@@ -102,4 +101,4 @@ def _mounts(container: Container, pod: ReviewedPod) -> Findings:
             clean = clean_path(path)
             if clean is None or clean.startswith(REQUESTS):
                 place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
-                yield wording.find_in_container(wording.MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
+                yield Finding.in_container(wording.MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
