@@ -291,8 +291,9 @@ def _quotas_inside(request: Request, snapshot: Snapshot) -> Iterator[Violation]:
 def with_classes(snapshot: Snapshot, document: Document) -> Snapshot:
     """The settings with the DeviceClasses that stand in the file of a document: both are applied together."""
     known = snapshot.collections.classes
-    if document.text is None or (classes := _classes_beside(known, document.text)) is known:
+    if document.text is None or b"DeviceClass" not in document.text.data:
         return snapshot
+    classes = _classes_beside(known, document.text)
     return replace(snapshot, collections=snapshot.collections._replace(classes=classes))
 
 

@@ -10,6 +10,7 @@ from webhook.devices.drawing import UNUSED, DrawnCard, DrawnNode, DrawnPart, Usa
 from webhook.devices.family import DeviceFamily, Refusal, Requested
 from webhook.devices.model import AI_CORES, D
 from webhook.devices.nearest import ContainerName, Reducible
+from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.verdict import Never, SearchBudget, Verdict
 
@@ -101,6 +102,10 @@ class Explainer(ABC, Generic[Requested, D]):
         return f"{shape.mode}, " * bool(shape.mode) + ("; ".join(kinds) or f"no {self.family.devices}") + more
 
     # --- a pod on the nodes of one shape -----------------------------------------------------------------------------
+
+    def switches_for(self, _pod: DevicePod) -> Sequence[str]:
+        """Those of the family's `switches` of which one makes the scheduler serve a pod that requests the family."""
+        return self.family.switches
 
     def is_served(self, _request: Requested) -> bool:
         """Whether there is something to place."""

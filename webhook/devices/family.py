@@ -192,10 +192,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """
         return cast("tuple[Requested]", (PodAmounts(pod.view.labels, pod.amounts),))
 
-    def switches_for(self, _pod: DevicePod) -> Sequence[str]:
-        """Those of `switches` of which one makes the scheduler serve a pod that requests the family."""
-        return self.switches
-
     @abstractmethod
     def judge(
         self, request: Requested, part: FleetPart[D], nodes: int | None, budget: SearchBudget | None = None

@@ -27,7 +27,6 @@ from webhook.devices.occupancy import (
 )
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, FitsTightly, Never, Unknown
-from webhook.devices.vgpu.feasibility import SPREAD
 from webhook.devices.vgpu.fleet import Card
 from webhook.durations import format_age
 from webhook.errors import ConfigError
@@ -36,7 +35,9 @@ from webhook.pod.view import PodView
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
+from webhook.volcano.scheduler import MAX_RULES
 
+SPREAD = 1 << MAX_RULES  # beside the scheduler's rules: the pod's own PodGroup has a pod on the card
 MAX_VERDICTS = 1 << 19  # that are remembered
 JudgedState: TypeAlias = Fits | FitsTightly | Unknown | None
 _Ranked: TypeAlias = tuple[int, int, int, int]
@@ -348,7 +349,8 @@ class NodeVerdicts:
             for card, held in zip(cards, node.cards, strict=True)
         ]
         state = node.left.state._replace(devices=tuple(cards))
-        return replace(node, left=replace(node.left, state=state)), request.spread
+        own = replace(request, constraints=request.constraints._replace(rules=request.constraints.rules | SPREAD))
+        return replace(node, left=replace(node.left, state=state)), own
 
     def _on(self, request: Any, known: dict[Hashable, JudgedState], node: OccupiedNode) -> JudgedState:
         if node.family != self._family.id:

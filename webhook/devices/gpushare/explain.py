@@ -1,6 +1,6 @@
 """A pod on the gpushare nodes of one shape."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook import names
 from webhook.devices.explainer import Explainer, Taken
@@ -8,12 +8,18 @@ from webhook.devices.families import Family
 from webhook.devices.gpushare.family import MEMORY, NUMBER, left
 from webhook.devices.model import Device
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
-from webhook.devices.requests import PodAmounts, total
+from webhook.devices.requests import DevicePod, PodAmounts, total
 from webhook.devices.shapes import AnyPart, AnyShape
+from webhook.volcano import scheduler
 
 
 class GpushareExplainer(Explainer[PodAmounts, Device]):
     """Explains gpushare."""
+
+    def switches_for(self, pod: DevicePod) -> Sequence[str]:
+        """Each serves one resource: of other pods the scheduler asks no card, and binds them without one (HasDeviceRequest)."""
+        served = {scheduler.SHARING: MEMORY, scheduler.NUMBER: NUMBER}
+        return [switch for switch, resource in served.items() if total(pod, resource).served]
 
     def is_served(self, request: PodAmounts) -> bool:
         """Whether an amount is more than 0."""

@@ -9,7 +9,7 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (NewG
 (getUnhealthyGPUs, getDevicesIdleGPUMemory, isIdleGPU).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
@@ -18,7 +18,7 @@ from webhook.devices.families import Family, Role
 from webhook.devices.family import DeviceFamily, Refusal
 from webhook.devices.model import MAX_DEVICES, Device, NodeState
 from webhook.devices.nodes import Node
-from webhook.devices.requests import DevicePod, PodAmounts, ResourceTotal, total
+from webhook.devices.requests import PodAmounts, ResourceTotal, total
 from webhook.devices.shapes import AnyPart, AnyShape
 from webhook.devices.verdict import Fits, Never, Reason, SearchBudget, Unknown, Verdict
 from webhook.pod.selectors import integer
@@ -78,11 +78,6 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         yield NodeState.of((card,) * number, {NUMBER: number, MEMORY: memory})
 
     # --- pods --------------------------------------------------------------------------------------------------------
-
-    def switches_for(self, pod: DevicePod) -> Sequence[str]:
-        """Each serves one resource: of other pods the scheduler asks no card, and binds them without one (HasDeviceRequest)."""
-        served = {scheduler.SHARING: MEMORY, scheduler.NUMBER: NUMBER}
-        return [switch for switch, resource in served.items() if total(pod, resource).served]
 
     def judge(
         self, request: PodAmounts, part: AnyPart, nodes: int | None, _budget: SearchBudget | None = None

@@ -14,12 +14,10 @@ from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Placement, greedy, place
 from webhook.devices.vgpu.slices import Need, enough_slices, takes
-from webhook.volcano.scheduler import MAX_RULES, POLICIES
+from webhook.volcano.scheduler import POLICIES
 from webhook.volcano.target import Target
 
 MAX_REFUSED = 16  # nodes remembered while others are judged
-
-SPREAD = 1 << MAX_RULES  # beside the scheduler's rules: the pod's own PodGroup has a pod on the card
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,6 @@ class SliceRequest:
     totals: Mapping[str, int]
     constraints: Constraints
     policies: tuple[str, ...] = POLICIES
-
-    @property
-    def spread(self) -> "SliceRequest":
-        """The same, for a pod that gets no card which is reserved from it by `SPREAD`."""
-        return replace(self, constraints=self.constraints._replace(rules=self.constraints.rules | SPREAD))
 
 
 def slice_request(requests: Sequence[DeviceRequest], constraints: Constraints, target: Target) -> SliceRequest | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices import wording
+from webhook.devices.explanation import explainer
 from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import numbers_of
 from webhook.devices.occupancy import BoundPodReader
@@ -317,7 +318,7 @@ def _switch_reasons(pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[
     if conf is None:
         return
     for family in live.snapshot.families.values():
-        needed = [family.switches_for(pod) for pod in pods if pod.requests_family(family.id)]
+        needed = [explainer(family).switches_for(pod) for pod in pods if pod.requests_family(family.id)]
         off = (some for some in needed if some and not any(enables(conf, switch, target) for switch in some))
         if switches := next(off, ()):
             listed = " or ".join(switches)
