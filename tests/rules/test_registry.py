@@ -38,7 +38,7 @@ def test_the_first_parameter_of_a_check_decides_what_the_rule_reads():
     def of_either(reviewed: Workload | ReviewedPod, context: Context) -> Findings:
         return ()
 
-    declared = [warn("a summary")(check) for check in (of_pods, of_workloads, of_either)]
+    declared = [warn()(check) for check in (of_pods, of_workloads, of_either)]
     assert [rule.reads_pods for rule in declared] == [True, False, True]
     assert [rule.check_workload for rule in declared] == [None, of_workloads, of_either]
     assert {rule.id for rule in declared} == {"test-registry"}

@@ -296,11 +296,7 @@ _ALL = (
             Word("koordinator.sh/gpu-memory-ratio", _RESOURCE, Role.PERCENTAGE),
             Word("koordinator.sh/gpu-core", _RESOURCE, Role.CORES),
             Word(
-                "koordinator.sh/gpu",
-                _RESOURCE,
-                Role.PERCENTAGE,
-                Role.CORES,
-                note="counted in per cent: 100 are a card",
+                "koordinator.sh/gpu", _RESOURCE, Role.PERCENTAGE, Role.CORES, note="counted in per cent: 100 are a card"
             ),
             Word(
                 "koordinator.sh/gpu-isolation-provider",
@@ -365,7 +361,6 @@ _ALL = (
 DIALECTS = {dialect.id: dialect for dialect in _ALL}
 
 _WORDS = [word for dialect in _ALL for word in dialect.words]
-TITLES = " or ".join(", ".join(dialect.title for dialect in _ALL).rsplit(", ", 1))
 RESOURCES = frozenset(word.name for word in _WORDS if word.place is Place.RESOURCE)
 # The names of amounts, each with the first system that has it.
 AMOUNTS = {word.name: (one, word.role, word) for one in reversed(_ALL) for word in one.words if word.role is not None}

@@ -1,5 +1,7 @@
 """What a rule is: a decorated function, whose module's name is the rule's id."""
 
+import re
+import sys
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -26,13 +28,12 @@ Event = Literal["update", "binding", "ephemeral"]
 
 
 _FACTS: frozenset[str] = frozenset({*PodFact, *Role})
+PART = re.compile(
+    r"^(\w+): +(\S.*(?:\n +\S.*)*)", re.MULTILINE
+)  # of the docstring of a rule's module: what it does, and why
 
 
-def _no_edits(_pod: ReviewedPod, _context: Context) -> Edits:
-    return ()
-
-
-def _no_findings(_pod: ReviewedPod, _context: Context) -> Findings:
+def _nothing(_pod: ReviewedPod, _context: Context) -> tuple[()]:
     return ()
 
 
@@ -53,12 +54,17 @@ def _id(function: Callable[..., object]) -> str:
     return function.__module__.rpartition(".")[2].replace("_", "-")
 
 
+def _summary(function: Callable[..., object]) -> str:
+    """What a rule does, by the docstring of its module; its id where Python drops docstrings."""
+    does = PART.search(sys.modules[function.__module__].__doc__ or "")
+    return " ".join(does[2].split()) if does else _id(function)
+
+
 @dataclass(frozen=True, slots=True)
 class Mutation:
     """A repair: decorates the function that proposes the edits, and notices where the author's own words change.
 
     Attributes:
-        summary: what it does, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy enable it at all.
         reads: the fields that it reads (`webhook.pod.fields`); the decorator adds those of the devices and nodes that a pod
@@ -66,21 +72,23 @@ class Mutation:
         on: what it repairs besides new pods: new ephemeral containers.
         independent: no other repair reads what it writes, so the next one need not read the pod again.
         id: the name of the function's module, in kebab-case; stable.
+        summary: what it writes, for the rule table: that part of the module's docstring.
         propose: the function.
     """
 
-    summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, PolicyKeys], bool] = lambda _config, _settings: True
     reads: Reads = ()
     on: AbstractSet[Event] = frozenset()
     independent: bool = False
     id: str = ""
-    propose: Callable[[ReviewedPod, Context], Edits] = _no_edits
+    summary: str = ""
+    propose: Callable[[ReviewedPod, Context], Edits] = _nothing
 
     def __call__(self, propose: Callable[[ReviewedPod, Context], Edits]) -> "Mutation":
         """The rule with its function."""
-        return replace(self, id=_id(propose), propose=propose, reads=_every_read(*self.reads))
+        reads = _every_read(*self.reads)
+        return replace(self, id=_id(propose), summary=f"writes {_summary(propose)}", propose=propose, reads=reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,6 @@ class Validation:
 
     Attributes:
         level: the default; the policy may set another.
-        summary: what it refuses, for the rule table.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         needs: fields (`webhook.pod.fields`), roles of amounts and facts (`webhook.devices.families`): it runs only for pods
             that have at least one of them; if there are none, for every pod.
@@ -105,11 +112,11 @@ class Validation:
         check_workload: the function for workloads; None if the rule reads pods only.
         facts: `needs` as the facts of pods are written (`DevicePod.facts`).
         id: the name of the function's module, in kebab-case; stable.
+        summary: what it refuses or finds, for the rule table: that part of the module's docstring.
         check: the function for pods.
     """
 
     level: Level
-    summary: str
     families: AbstractSet[str] | None = ANY_FAMILY
     needs: AbstractSet[str | FieldGroup] = frozenset()
     knows: AbstractSet[ClusterFact] = frozenset()
@@ -121,7 +128,8 @@ class Validation:
     check_workload: WorkloadCheck | None = None
     facts: AbstractSet[str] = frozenset()
     id: str = ""
-    check: PodCheck = _no_findings
+    summary: str = ""
+    check: PodCheck = _nothing
 
     def __call__(self, check: PodCheck | WorkloadCheck) -> "Validation":
         """The rule with its function."""
@@ -133,7 +141,8 @@ class Validation:
         return replace(
             self,
             id=_id(check),
-            check=cast("PodCheck", check) if read != (Workload,) else _no_findings,
+            summary=_summary(check),
+            check=cast("PodCheck", check) if read != (Workload,) else _nothing,
             check_workload=cast("WorkloadCheck", check) if Workload in read else self.check_workload,
             facts=_FACTS.intersection(paths_of(self.needs)).union(*optional_fields(paths_of(self.needs))),
             reads=_every_read(*implied, *self.needs, *self.knows, *self.reads),
@@ -142,7 +151,7 @@ class Validation:
     @property
     def reads_pods(self) -> bool:
         """Whether it reads single pods; else it reads workloads only."""
-        return self.check is not _no_findings
+        return self.check is not _nothing
 
     def yields_to(self, served: Collection[str], requested: Collection[str]) -> bool:
         """Whether every requested family that the rule is about is in `served`."""

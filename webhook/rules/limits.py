@@ -126,9 +126,8 @@ def _unknown(resource: str, key: str, prefix: str, cluster: KnownCluster) -> Che
     if resource in AMOUNTS:
         dialect, role, _ = AMOUNTS[resource]
         if resource in dialect.resources:
-            advice = f"write {prefix}{config.vgpu.role_names[role]}"
-            if role is Role.PERCENTAGE:
-                advice = _instead_of_percentages(prefix, cluster)
+            same = f"write {prefix}{config.vgpu.role_names[role]}"
+            advice = _instead_of_percentages(prefix, cluster) if role is Role.PERCENTAGE else same
             return warning(f"{said}Volcano does not read {dialect.title}'s {resource}", advice)
     family = config.resources.looks_like_family(resource)
     if not family and not cluster.knows_offers:

@@ -152,12 +152,7 @@ class Toleration(PolicySection):
 
     def as_json(self) -> dict[str, str]:
         """The toleration as a pod has it."""
-        fields = {"key": self.key, "operator": self.operator}
-        if self.value:
-            fields["value"] = self.value
-        if self.effect:
-            fields["effect"] = self.effect
-        return fields
+        return {field: value for field, value in self if value}
 
 
 _TARGET = Target()
@@ -324,9 +319,7 @@ class Cards(PolicySection):
     """Equal cards of a node."""
 
     count: Annotated[Positive, Field(le=MAX_DECLARED)] = Field(1, description="How many such cards a node has.")
-    type: Annotated[str, Field(min_length=1)] = Field(
-        description="As the device plugin registers it; of an Ascend NPU, the chip's common word."
-    )
+    type: Text = Field(description="As the device plugin registers it; of an Ascend NPU, the chip's common word.")
     memory: Positive = Field(description="Of one card, in the units in which pods request it.")
     split: Positive = Field(10, description="Into how many parts a card may be cut; gpushare does not read it.")
 
@@ -334,7 +327,7 @@ class Cards(PolicySection):
 class DeclaredNodes(PolicySection):
     """Nodes that may be scaled up from zero."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(description="The name of such nodes in messages.")
+    name: Text = Field(description="The name of such nodes in messages.")
     family: Literal["vgpu", "gpushare", "ascend"] = Field("vgpu", description="Whose devices they have.")
     mode: Literal["hami-core", "mig"] = Field("hami-core", description="How vgpu nodes share their cards.")
     nodes: Positive = Field(1, description="How many there may be.")

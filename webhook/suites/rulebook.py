@@ -1,6 +1,5 @@
 """Every rule, with its documentation and its example."""
 
-import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from webhook.outcome import Outcome
 from webhook.pod.fields import FieldGroup, place_and_key
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.review.too_large import NOT_REVIEWED, POD_TOO_LARGE
-from webhook.rules.base import Mutation, Validation
+from webhook.rules.base import PART, Mutation, Validation
 from webhook.rules.choices import Level
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.settings.table import MAX_SETTINGS_BYTES
@@ -77,9 +76,6 @@ def _paths(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]
 
 REPAIR = "repair"
 
-# A word, a colon, and text that may go on in indented lines.
-_PART = re.compile(r"^(\w+):[ ]+(\S.*(?:\n[ ]+\S.*)*)", re.MULTILINE)
-
 
 @dataclass(frozen=True, slots=True)
 class RuleEntry:
@@ -122,7 +118,7 @@ class RuleEntry:
         reads = textwrap.fill(
             f"Reads:    {'; '.join(self.shown_reads)}", 127, subsequent_indent=" " * 10, break_on_hyphens=False
         )
-        return _PART.sub(lambda first: f"{reads}\n{first[0]}", self._doc, 1)
+        return PART.sub(lambda first: f"{reads}\n{first[0]}", self._doc, 1)
 
     @property
     def shown_reads(self) -> list[str]:
@@ -137,7 +133,7 @@ class RuleEntry:
     @property
     def parts(self) -> Mapping[str, str]:
         """The parts of the docstring by their word, each on one line: Refuses, Finds or Writes; Why."""
-        return {word: " ".join(part.split()) for word, part in _PART.findall(self._doc)}
+        return {word: " ".join(part.split()) for word, part in PART.findall(self._doc)}
 
     @property
     def why(self) -> str:

@@ -93,9 +93,8 @@ class GpushareFamily(DeviceFamily[PodAmounts, Device]):
         whole = number.served + 1 if both else 0 if memory.served else number.served
         if any([_takes(shape, number, memory, whole) for shape, _ in shapes]):
             return Fits()
-        if both and any(
-            [_may_share(shape, memory) and _takes(shape, number, memory, whole - 1) for shape, _ in shapes]
-        ):
+        sharing = [shape for shape, _ in shapes if _may_share(shape, memory)] if both else ()
+        if any([_takes(shape, number, memory, whole - 1) for shape in sharing]):
             return Unknown("the memory may take a card in use or one more")
         return _never(shapes, number, memory, whole)
 

@@ -1,6 +1,6 @@
 """NPUs are cut by templates, so memory is rounded up to what the scheduler will account.
 
-Writes:   the memory, in limits and requests
+Writes:   the Ascend memory of the template or whole NPU that the scheduler will count, with a warning
 Why:      the scheduler counts a whole template or the whole NPU and does not report it; the pod should show what it uses.
 """
 
@@ -8,10 +8,7 @@ from webhook.pod.view import set_amount
 from webhook.rules.api import ASCEND_ONLY, Context, Edits, Mutation, Notice, ReviewedPod, wording
 
 
-@Mutation(
-    "Ascend memory is rounded up to the template or whole NPU that the scheduler will count, with a warning",
-    families=ASCEND_ONLY,
-)
+@Mutation(families=ASCEND_ONLY)
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Round up, unless NPUs are shared in software or validation refuses the request: too much, or several parts."""
     for request in pod.npus:

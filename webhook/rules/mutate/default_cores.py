@@ -1,6 +1,6 @@
 """A count without cores: the cores become the config's `defaultCores`, or the nearest that the policy's `limits` allow.
 
-Writes:   the cores, in limits and requests
+Writes:   the cores `defaultCores`, if set, within the policy's `limits`, beside a count without cores
 Why:      no other component of Volcano applies this default.
 """
 
@@ -9,7 +9,6 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, 
 
 
 @Mutation(
-    "a count without cores: the cores become `defaultCores`, if set, within the policy's `limits`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_cores > 0,
     reads=("deviceConfig.defaultCores", ClusterFact.LIMITS),

@@ -3,7 +3,7 @@
 If the policy's `limits` do not allow that, it is the nearest amount that they allow, or a whole card. If no node has that for
 all containers of the pod, they get what the cards of one node have.
 
-Writes:   the memory, in limits and requests
+Writes:   the memory `defaultMemory`, if set, within the policy's `limits`, beside a count without memory
 Why:      no other component of Volcano applies this default.
 """
 
@@ -13,7 +13,6 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, 
 
 
 @Mutation(
-    "a count without memory: the memory becomes `defaultMemory`, if set, within the policy's `limits`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_memory > 0,
     reads=("deviceConfig.defaultMemory", ClusterFact.LIMITS),

@@ -2,7 +2,7 @@
 
 If the policy's `limits` do not allow that, it is the nearest count that they allow.
 
-Writes:   the count, in limits and requests
+Writes:   the count `defaultGPUNum`, within the policy's `limits`, beside memory, cores or a percentage without a count
 Why:      no other component of Volcano applies this default: with cores or a percentage alone a container gets no GPU, with
           memory alone no isolation.
 
@@ -26,7 +26,6 @@ ZERO = "{who} requests {resource} 0, for which the scheduler counts a whole card
 
 
 @Mutation(
-    "memory, cores or percentage without a count: the count becomes `defaultGPUNum`, within the policy's `limits`",
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_number > 0,
     reads=(*annotations(names.LIMIT_RANGER), "deviceConfig.defaultGPUNum", ClusterFact.LIMITS),

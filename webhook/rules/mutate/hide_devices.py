@@ -1,6 +1,6 @@
 """With `overwriteEnv: true`, a container that requests no device sees none.
 
-Writes:   env
+Writes:   `NVIDIA_VISIBLE_DEVICES=none` in each container that requests no vGPU, with `overwriteEnv: true`
 Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env requests it.
 
 Without this webhook, the setting has no effect. Containers that get a card from another NVIDIA device plugin are not changed:
@@ -18,7 +18,6 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
 
 
 @Mutation(
-    "with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that requests no vGPU",
     families=EVERY_POD,
     enabled=lambda config, _: config.vgpu.overwrite_env,
     on={"ephemeral"},

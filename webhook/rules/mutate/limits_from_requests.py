@@ -1,13 +1,13 @@
 """Volcano reads limits; the API server refuses an extended resource that only requests have.
 
-Writes:   resources.limits
+Writes:   the limits of a device that only requests have
 Why:      the API server would refuse the pod after this webhook, or the scheduler would not see the device.
 """
 
 from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod
 
 
-@Mutation("a device that only requests have is copied to limits")
+@Mutation()
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Copy each device that only requests have."""
     for amount in pod.amounts:

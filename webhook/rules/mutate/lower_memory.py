@@ -1,6 +1,7 @@
 """More memory than the largest eligible card: lowered to that card, with a warning.
 
-Writes:   the memory, in limits and requests
+Writes:   the memory of the largest eligible card where a container requests more, with a warning (policy `memoryAboveCard:
+          clamp`)
 Why:      the policy promises the largest card for such a request; without the repair the pod stays pending.
 
 Not in an autoscaled fleet, which may get a larger card.
@@ -15,9 +16,8 @@ INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses 
 
 
 @Mutation(
-    "memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
     families=VGPU_ONLY,
-    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
+    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and (not settings.fleet.autoscaled),
     reads=("policy.memoryAboveCard", "deviceConfig.defaultMemory", ClusterFact.LIMITS),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:

@@ -1,6 +1,6 @@
 """A memory percentage becomes memory: from Volcano 1.13 on, a pod that keeps the percentage is never scheduled.
 
-Writes:   the memory, in limits and requests; removes the percentage
+Writes:   the memory of a percentage in its place, floor(card × percentage / 100)
 Why:      no node offers the percentage as a resource, and the ordinary node fit counts it.
 """
 
@@ -12,11 +12,7 @@ from webhook.rules.dialects import contradicted
 from webhook.rules.vgpu_memory import PERCENTAGES
 
 
-@Mutation(
-    "a memory percentage becomes memory, floor(card × percentage / 100)",
-    families=VGPU_ONLY,
-    reads=("policy.percentage",),
-)
+@Mutation(families=VGPU_ONLY, reads=("policy.percentage",))
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Convert each usable percentage beside a count; leave the others to validation."""
     percentages = [

@@ -1,17 +1,13 @@
 """No schedulerName, or the default one: it becomes Volcano's.
 
-Writes:   spec.schedulerName
+Writes:   `volcano` for an absent schedulerName or `default-scheduler` (policy `schedulerName`)
 Why:      only Volcano's scheduler assigns cards; under another the pod fails with UnexpectedAdmissionError.
 """
 
 from webhook.rules.api import Context, Edit, Edits, Mutation, ReviewedPod, names
 
 
-@Mutation(
-    "an absent schedulerName or `default-scheduler` becomes `volcano` (policy `schedulerName`)",
-    independent=True,
-    reads=("spec.schedulerName", "policy.schedulerName"),
-)
+@Mutation(independent=True, reads=("spec.schedulerName", "policy.schedulerName"))
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Name the scheduler, unless the author named another."""
     wanted = context.cluster.policy.scheduler_name

@@ -1,6 +1,6 @@
 """vGPU nodes are tainted; a vgpu pod gets the toleration, unless it tolerates the taint already.
 
-Writes:   spec.tolerations
+Writes:   the toleration of the vGPU taint, unless the pod tolerates every value of it (policy `toleration`)
 Why:      without it the pod stays pending, and no message names the taint.
 """
 
@@ -10,7 +10,6 @@ from webhook.rules.api import VGPU_ONLY, Context, Edit, Edits, Mutation, Reviewe
 
 
 @Mutation(
-    "adds the toleration of the vGPU taint, unless the pod tolerates every value of it (policy `toleration`)",
     families=VGPU_ONLY,
     enabled=lambda _, settings: settings.toleration is not None,
     independent=True,

@@ -39,13 +39,9 @@ def _concerned(workload: Workload, key: str) -> list[ReviewedPod]:
 
 
 @warn(
-    "a mode, gputype, UUIDs or a group policy as a label, or on a workload instead of its pod template",
     needs=labels(*READ),
     check_workload=_check_workload,
-    reads=[
-        *(f"metadata.annotations[{key}]" for key in OF_PODS),
-        *(f"workload.metadata.annotations[{key}]" for key in OF_PODS),
-    ],
+    reads=[f"{owner}.annotations[{key}]" for owner in ("metadata", "workload.metadata") for key in OF_PODS],
 )
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find annotations that are written as labels."""

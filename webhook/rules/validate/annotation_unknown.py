@@ -1,8 +1,10 @@
 """An annotation that almost has the name of one that Volcano reads is most likely misspelt, or never was one.
 
-Finds:    a name that differs in a few letters from an annotation by which a pod chooses its cards, or is like
-          volcano.sh/gpu… or hami.io/use-…-uuid
+Finds:    an annotation about cards that is not read, such as one that differs in a few letters from one that is
 Why:      nothing reads it, so the pod gets any card in any mode.
+
+Of names that nothing reads, those count that are almost one by which a pod chooses its cards, or are like volcano.sh/gpu… or
+hami.io/use-…-uuid.
 """
 
 import re
@@ -27,11 +29,7 @@ _UUIDS = re.compile(f"{names.HAMI_PREFIX}(no-)?use-.*-uuid")
 _BEGINNINGS = tuple(sorted({names.HAMI_PREFIX, *(f"{key.partition('/')[0]}/" for key in READ)}))
 
 
-@warn(
-    "an annotation about cards that is not read, such as one that differs in a few letters from one that is",
-    needs=annotations(*(f"{start}*" for start in _BEGINNINGS)),
-    reads=(DIALECT,),
-)
+@warn(needs=annotations(*(f"{start}*" for start in _BEGINNINGS)), reads=(DIALECT,))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that are close to one that is read, or begin like Volcano's."""
     for key in islice(_unknown(pod), MAX_COMPARED):

@@ -1,6 +1,6 @@
 """MindCluster gives AI cores by templates or whole chips.
 
-Refuses:  cores that are neither a template nor a multiple of a chip; an unknown vnpu-level or vnpu-dvpp
+Refuses:  `huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`
 Why:      the scheduler finds no template and no chip for it, and the pod stays pending.
 """
 
@@ -18,11 +18,7 @@ from webhook.rules.api import Context, Family, Finding, Findings, ReviewedPod, d
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 
 
-@deny(
-    "`huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
-    families={Family.MINDCLUSTER},
-    reads=labels(*_WORDS),
-)
+@deny(families={Family.MINDCLUSTER}, reads=labels(*_WORDS))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find cores and labels that select no template."""
     cluster, fleet = context.cluster, context.cluster.known_fleet

@@ -1,6 +1,6 @@
 """More memory than an NPU can have is accounted as the smallest template.
 
-Refuses:  memory above the chip's capacity, unless NPUs are shared in software
+Refuses:  Ascend memory above the capacity of an NPU, unless NPUs are shared in software
 Why:      the scheduler finds no template for it, counts nothing, and the container gets the smallest part of an NPU.
 """
 
@@ -12,10 +12,7 @@ DETAIL = (
 )
 
 
-@deny(
-    "Ascend memory above the capacity of an NPU, for which the scheduler counts the smallest template",
-    families=ASCEND_ONLY,
-)
+@deny(families=ASCEND_ONLY)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find memory above the capacity."""
     for request in pod.npus:

@@ -1,6 +1,7 @@
 """The mode of an Ascend pod must be exactly hami-core, and Volcano 1.16 or newer.
 
-Finds:    a mode that differs from hami-core only in case, spaces or dashes; before Volcano 1.16 also hami-core itself
+Finds:    `huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes; before Volcano 1.16 also
+          `hami-core` itself
 Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
 
@@ -16,13 +17,7 @@ UNREAD = (
 DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
 
 
-@warn(
-    "`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes, or that this Volcano does "
-    "not read: the NPUs are cut by templates",
-    families=ASCEND_ONLY,
-    needs=annotations(names.VNPU_MODE),
-    reads=("policy.target",),
-)
+@warn(families=ASCEND_ONLY, needs=annotations(names.VNPU_MODE), reads=("policy.target",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a misspelt hami-core, and one that is not read."""
     written, target = pod.view.annotation(names.VNPU_MODE), context.cluster.target

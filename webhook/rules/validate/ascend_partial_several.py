@@ -1,6 +1,6 @@
 """A container gets several NPUs only as whole NPUs.
 
-Refuses:  a count above 1 with less than the whole memory, unless NPUs are shared in software
+Refuses:  more than one Ascend NPU with less than the whole memory of each, unless NPUs are shared in software
 Why:      the scheduler refuses parts of several NPUs on every node, and the pod stays pending.
 """
 
@@ -12,7 +12,7 @@ DETAIL = (
 )
 
 
-@deny("more than one Ascend NPU with less than the whole memory of each", families=ASCEND_ONLY)
+@deny(families=ASCEND_ONLY)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find parts of several NPUs."""
     for request in pod.npus:

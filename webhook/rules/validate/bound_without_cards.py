@@ -11,13 +11,7 @@ from webhook.devices.nodes import lowest
 from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings, ReviewedPod, warn, wording
 
 
-@warn(
-    "a node whose cards Volcano does not see, but to which it may bind the pod",
-    families=VGPU_ONLY,
-    fleet=True,
-    knows={ClusterFact.UNSEEN},
-    reads=("policy.target",),
-)
+@warn(families=VGPU_ONLY, fleet=True, knows={ClusterFact.UNSEEN}, reads=("policy.target",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node of each kind, and what keeps the pod away from it."""
     fleet = context.cluster.known_fleet

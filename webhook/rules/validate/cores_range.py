@@ -1,6 +1,6 @@
 """A card has 100 cores, so a request for more never fits.
 
-Refuses:  cores above 100
+Refuses:  more than 100 vGPU cores: cores are a percentage of a card
 Why:      the scheduler skips a card if used plus requested cores exceed 100.
 """
 
@@ -10,7 +10,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod
 DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {CARD_CORES} or less"
 
 
-@deny("more than 100 vGPU cores: cores are a percentage of a card", families=VGPU_ONLY, needs={Role.CORES})
+@deny(families=VGPU_ONLY, needs={Role.CORES})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find cores above 100."""
     for request in pod.slices:

@@ -1,6 +1,6 @@
 """A few cores beside much of a card's memory are most likely meant in another unit.
 
-Finds:    1 to 4 cores with a quarter or more of the memory of the smallest such card
+Finds:    1 to 4 vGPU cores, which are per cent, with a quarter or more of the memory of the smallest such card
 Why:      cores are per cent of the computing time of a card, so 1 of them makes the program a hundred times slower.
 """
 
@@ -15,9 +15,7 @@ DETAIL = (
 )
 
 
-@warn(
-    "1 to 4 per cent of the time of a card, with much of its memory", families=VGPU_ONLY, needs={Role.CORES}, fleet=True
-)
+@warn(families=VGPU_ONLY, needs={Role.CORES}, fleet=True)
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for few cores and much memory."""
     cards = [card for card in pod.eligible.cards if card.geometries is None]  # cores do nothing on a MIG instance

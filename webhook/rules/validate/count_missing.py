@@ -1,6 +1,6 @@
 """Device plugins allocate devices for the count alone; memory, cores or a percentage do not replace it.
 
-Refuses:  vGPU memory, cores or percentage, or Ascend memory or cores, in a container without the count
+Refuses:  memory, cores or a percentage of a vGPU or NPU without its count
 Why:      the container starts without isolation or without a device, even where the scheduler has accounted one for it.
 """
 
@@ -14,12 +14,7 @@ from webhook.rules.api import Context, Family, Finding, Findings, PodFact, Revie
 DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
 
 
-@deny(
-    "memory, cores or a percentage of a vGPU or NPU without its count",
-    families={Family.VGPU, Family.ASCEND},
-    needs={PodFact.UNCOUNTED},
-    reads=("deviceConfig.defaultGPUNum",),
-)
+@deny(families={Family.VGPU, Family.ASCEND}, needs={PodFact.UNCOUNTED}, reads=("deviceConfig.defaultGPUNum",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find containers that lack a count, each device once."""
     alone = len(pod.requested) == 1 and pod.slices  # the usual pod, for which little time is spent

@@ -1,6 +1,6 @@
 """A device is requested by a container, and nowhere else.
 
-Finds:    a device at the level of the pod or the Job, in `limits` outside `resources`, or in `metadata.annotation`
+Finds:    a device that is requested for the pod or the Job, in `limits` outside `resources`, or in `metadata.annotation`
 Why:      nothing reads it there, so the pod starts without the device.
 
 The API server drops fields that it does not know, so most of these are only seen in files: `review` and `scan` look for them.
@@ -17,7 +17,7 @@ AMOUNTS = ("limits", "requests")
 _BESIDE = {"model": "model", "containers": "containers[]", "template": "template.spec.containers[]"}
 
 
-@warn("a device that is requested where nothing reads it", families=EVERY_POD, needs={"spec.resources"})
+@warn(families=EVERY_POD, needs={"spec.resources"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look beside the containers."""
     return beside_containers(pod.view.spec, "spec", context.cluster.config.resources.exact)

@@ -1,6 +1,6 @@
 """A node offers NVIDIA cards through one device plugin.
 
-Refuses:  vgpu together with gpushare, or with a native nvidia.com/gpu that is not the configured count
+Refuses:  vGPUs beside gpushare cards, or beside nvidia.com/gpu, unless that is the configured count
 Why:      different device plugins give them out, which do not share cards; Volcano serves vGPUs or gpushare, not both.
 
 If a node offers vGPUs and nvidia.com/gpu, its plugins may have been given different cards, so the rule only warns; likewise
@@ -16,12 +16,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Family, Finding, Findings, Pod
 DETAIL = "{who}, but different device plugins give them out, which do not share cards; {advice}"
 
 
-@deny(
-    "one pod that requests two NVIDIA families",
-    families=VGPU_ONLY,
-    needs={PodFact.SEVERAL, PodFact.FOREIGN},
-    reads=("nodes",),
-)
+@deny(families=VGPU_ONLY, needs={PodFact.SEVERAL, PodFact.FOREIGN}, reads=("nodes",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the other family beside the first vgpu container."""
     for container in pod.requested.get(Family.GPUSHARE, ()):

@@ -8,11 +8,7 @@ Why:      memory, cores, exclusive cards, node totals or devices of several kind
 from webhook.rules.api import Context, Findings, PodFact, ReviewedPod, deny
 
 
-@deny(
-    "no assignment of all containers exists on any node (memory, cores, exclusivity, node totals, devices of several kinds)",
-    fleet=True,
-    needs={PodFact.REFUSED},
-)
+@deny(fleet=True, needs={PodFact.REFUSED})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Say what no node can give."""
     return pod.refusals(check.id)

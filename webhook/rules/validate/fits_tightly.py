@@ -17,12 +17,7 @@ from webhook.volcano.scheduler import POLICIES
 MAX_ORDERED = 4  # containers, whose orders are tried
 
 
-@warn(
-    "an assignment exists, yet the scheduler's greedy order misses it on an empty node",
-    families=VGPU_ONLY,
-    fleet=True,
-    needs={PodFact.TIGHT},
-)
+@warn(families=VGPU_ONLY, fleet=True, needs={PodFact.TIGHT})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Name a node with such a placement."""
     for tight in pod.placement.tight:

@@ -1,10 +1,9 @@
 """A pod asks for a GPU in the names of another system, which Volcano does not read.
 
-Finds:    each name of such a system, after all repairs, with what to write instead, or why nothing says the same
+Finds:    names of other systems, such as HAMi or KAI, after all repairs, with what to write instead (policy `dialects`)
 Why:      the pod stays pending, or gets a whole card where it means a share.
 """
 
-from webhook.devices.dialects import TITLES
 from webhook.rules.api import EVERY_POD, Context, Finding, Findings, PodFact, ReviewedPod, warn
 from webhook.rules.choices import DialectUse
 from webhook.rules.dialects import ANNOTATED, DIALECT, resolved_steps, translatable
@@ -19,7 +18,6 @@ TRANSLATION = "translate-dialect"
 
 
 @warn(
-    f"names of {TITLES}, with what to write instead (policy `dialects`)",
     families=EVERY_POD,
     needs={ANNOTATED, PodFact.FOREIGN},
     reads=(DIALECT, "policy.dialects", "deviceConfig.gpuMemoryFactor"),

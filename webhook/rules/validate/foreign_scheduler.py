@@ -1,6 +1,6 @@
 """Only Volcano's scheduler assigns cards.
 
-Refuses:  a scheduler that the policy does not list
+Refuses:  a schedulerName outside policy `schedulerNames`
 Why:      another scheduler writes no assignment, and the pod fails with UnexpectedAdmissionError.
 """
 
@@ -16,10 +16,7 @@ IN_PROFILE = "in JupyterHub's chart, write scheduler_name: {name} into kubespawn
 NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fills it in
 
 
-@deny(
-    "a schedulerName outside policy `schedulerNames`",
-    reads=("spec.schedulerName", "policy.schedulerNames", "policy.repairs"),
-)
+@deny(reads=("spec.schedulerName", "policy.schedulerNames", "policy.repairs"))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find another scheduler."""
     allowed = context.cluster.policy.scheduler_names

@@ -11,7 +11,7 @@ from webhook.devices.vgpu.gang import StartsTightly
 from webhook.rules.api import Context, Finding, Findings, Workload, warn
 
 
-@warn("a gang fits the empty fleet, yet the scheduler's greedy order places too few of its pods", fleet=True)
+@warn(fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Name the role, and how many of its pods the scheduler places; or count the roles."""
     judged = workload.judged

@@ -1,6 +1,6 @@
 """A gang that waits for pods which are never created, or only after the gang has started.
 
-Finds:    a minimum above the pods that exist at a time
+Finds:    a gang that needs more pods than are ever created at a time
 Why:      Volcano starts a gang when as many pods exist as it needs; until then all of them stay Pending, with no event.
 
 Volcano's own webhook, which its chart installs, refuses a Job with minAvailable above its replicas.
@@ -20,7 +20,7 @@ from webhook.volcano.queues import VOLCANO_REFUSES
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
 
-@warn("a gang that needs more pods than are ever created at a time", reads=(ROLLOUT, "workload.podManagementPolicy"))
+@warn(reads=(ROLLOUT, "workload.podManagementPolicy"))
 def check(workload: Workload, context: Context) -> Findings:
     """Report the first reason that keeps the gang from being complete."""
     if not workload.requests_devices:

@@ -13,7 +13,7 @@ from webhook.rules.api import Context, Finding, Findings, Workload, deny
 MAX_NODES = 3  # named in a message
 
 
-@deny("a gang of vGPU pods that the empty fleet cannot start", fleet=True)
+@deny(fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Name the role that is too large, or all of them."""
     judged = workload.judged

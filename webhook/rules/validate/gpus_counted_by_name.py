@@ -1,6 +1,7 @@
 """Some controllers count GPUs by the name of the resource, and miscount vGPUs.
 
-Finds:    vGPUs in such a workload without the field that tells their number or name
+Finds:    vGPUs under a controller that counts GPUs by the name of the resource, without the field that tells their number or
+          name
 Why:      the trainer starts a process for each MiB, Ray's autoscaler sees no GPU, and KServe refuses the InferenceService.
 
 Sources, of 2026: kubeflow/trainer `pkg/runtime/runtime.go` (numGPU: of names with "gpu", in any order, the first);
@@ -32,7 +33,7 @@ READ = (
 _RAY_GROUP = re.compile(r"(spec(?:\.\w+)*?)\.(headGroupSpec|workerGroupSpecs\[(\d+)\])\.template")
 
 
-@warn("vGPUs under a controller that counts GPUs by the name of the resource", reads=READ)
+@warn(reads=READ)
 def check(workload: Workload, _context: Context) -> Findings:
     """Find the field that the kind's controller needs."""
     by_name = _CONTROLLERS.get(workload.group)

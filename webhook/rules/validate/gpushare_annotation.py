@@ -1,6 +1,6 @@
 """A list of unhealthy cards has no effect on a pod.
 
-Finds:    the annotation
+Finds:    `gpu-unhealthy-ids` annotated on a pod: it excludes no card
 Why:      the scheduler reads it on nodes only, so the pod may still get such a card.
 """
 
@@ -9,11 +9,7 @@ from webhook.rules.api import EVERY_POD, Context, Finding, Findings, ReviewedPod
 DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it"
 
 
-@warn(
-    "`gpu-unhealthy-ids` annotated on a pod: it excludes no card",
-    families=EVERY_POD,
-    needs=annotations(names.GPU_UNHEALTHY_IDS),
-)
+@warn(families=EVERY_POD, needs=annotations(names.GPU_UNHEALTHY_IDS))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the annotation."""
     if names.GPU_UNHEALTHY_IDS in pod.view.annotations:

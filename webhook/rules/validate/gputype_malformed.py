@@ -1,10 +1,12 @@
 """The scheduler splits gputype lists at commas and trims nothing.
 
-Refuses:  a nouse-gputype that is empty or has an empty element; warns of other empty values and elements, and of spaces
+Refuses:  a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces
 Why:      an empty element is a substring of every card type: use "A100," allows every card, nouse "T4," excludes every card.
 
 A word with a space is part of many card types: " A800" of "NVIDIA-NVIDIA A800-SXM4-80GB". What it leaves is for
 no-eligible-card to decide.
+
+A nouse-gputype excludes every card if it is empty or has an empty element.
 """
 
 from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
@@ -19,11 +21,7 @@ SPACES = "whose spaces are taken literally"
 NAME_TYPE = "name a card type or remove the annotation"
 
 
-@deny(
-    "a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
-    families=VGPU_ONLY,
-    needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),
-)
+@deny(families=VGPU_ONLY, needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find lists that the scheduler reads differently from what the author meant."""
     for key, effect in EFFECTS.items():

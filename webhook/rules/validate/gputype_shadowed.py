@@ -1,6 +1,6 @@
 """If a pod has both gputype annotations, the scheduler reads only one.
 
-Finds:    both on one pod
+Finds:    both gputype annotations: the scheduler then ignores nouse-gputype
 Why:      the scheduler ignores nouse-gputype if use-gputype exists, whatever its value.
 """
 
@@ -9,11 +9,7 @@ from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod
 DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them"
 
 
-@warn(
-    "both gputype annotations: the scheduler then ignores nouse-gputype",
-    families=VGPU_ONLY,
-    needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),
-)
+@warn(families=VGPU_ONLY, needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find pods with both keys."""
     annotations = pod.view.annotations

@@ -1,6 +1,6 @@
 """A gputype word that matches no card of the fleet.
 
-Finds:    a word that no card type contains
+Finds:    a gputype word that matches no card type of the fleet
 Why:      it is most likely misspelt: use-gputype then allows fewer cards than intended, nouse-gputype excludes none.
 """
 
@@ -9,12 +9,7 @@ from webhook.devices.vgpu.refusals import card_types
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, annotations, names, warn, wording
 
 
-@warn(
-    "a gputype word that matches no card type of the fleet",
-    families=VGPU_ONLY,
-    needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE),
-    fleet=True,
-)
+@warn(families=VGPU_ONLY, needs=annotations(names.USE_GPUTYPE, names.NOUSE_GPUTYPE), fleet=True)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find words that match no card."""
     shapes = context.cluster.known_fleet.vgpu.shapes if context.cluster.known_fleet is not None else ()

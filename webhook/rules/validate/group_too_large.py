@@ -1,6 +1,6 @@
 """The pods of a distributed job must all run; the empty fleet does not hold so many.
 
-Finds:    pods that no placement on the empty fleet starts together
+Finds:    pods of a distributed job that the empty fleet cannot hold together
 Why:      some of them start, hold their cards and wait for the others, which never come.
 
 Whether the controller makes a PodGroup, so that none starts alone, depends on its own settings. So nothing is refused: that is
@@ -14,7 +14,7 @@ from webhook.rules.api import Context, Finding, Findings, Workload, warn, wordin
 ADVICE = "; request fewer pods, or fewer vGPUs per pod"
 
 
-@warn("pods of a distributed job that the empty fleet cannot hold together", fleet=True)
+@warn(fleet=True)
 def check(workload: Workload, _context: Context) -> Findings:
     """Say how many of how many pods the empty fleet holds."""
     judged = workload.group_too_large

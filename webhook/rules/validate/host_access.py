@@ -1,6 +1,6 @@
 """Host namespaces, powerful capabilities and paths that control the node bypass the isolation.
 
-Finds:    any of them, in a pod that requests a vGPU
+Finds:    hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod
 Why:      such a container can see, and partly control, the other tenants of its cards.
 
 Container runtimes read the names of capabilities whatever their case, and some also with the prefix CAP_. On update, only new
@@ -59,7 +59,6 @@ ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolati
 
 
 @warn(
-    "hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     families=VGPU_ONLY,
     needs={
         *(f"spec.{field}" for field in NAMESPACES),

@@ -1,12 +1,14 @@
 """Devices of init containers are never allocated.
 
-Refuses:  a vGPU or an NPU; warns of gpushare. A count of 0 requests nothing
+Refuses:  a vGPU or an NPU in an init or restartable init container; warns of gpushare
 Why:      the scheduler reads spec.containers only; the device plugin then finds no assignment, or takes another pod's.
 
 Seen on the plugin of August 2026: a pod with a vGPU in an init container or a sidecar ends in UnexpectedAdmissionError.
 
 Volcano counts the gpushare cards of init containers, too. Its device plugin (volcano-sh/devices) then looks for a pod with
 that amount in a regular container.
+
+A count of 0 requests nothing.
 """
 
 from webhook.devices.requests import requested_families
@@ -22,7 +24,7 @@ GPUSHARE = (
 SIDECAR = " (a sidecar)"
 
 
-@deny("a device in an init or restartable init container: it is never allocated", needs={"spec.initContainers"})
+@deny(needs={"spec.initContainers"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find init containers that request a device."""
     for container in pod.view.init_containers:

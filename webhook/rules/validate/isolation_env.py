@@ -1,6 +1,6 @@
 """Some environment variables switch the isolation off, or set its limits.
 
-Refuses:  the variables below, in a pod that requests a vGPU or an NPU
+Refuses:  an environment variable that switches the isolation of vGPUs or NPUs off, ephemeral containers included
 Why:      a pod's own env overrides what the device plugin injects.
 
 For vGPUs they are CUDA_DISABLE_CONTROL, CUDA_DISABLE_CONTROL_DP, CUDA_DEVICE_MEMORY_LIMIT, CUDA_DEVICE_MEMORY_LIMIT_…,
@@ -35,14 +35,7 @@ PRELOADS = (
 )
 
 
-@deny(
-    "an environment variable that switches the isolation off, ephemeral containers included",
-    families=ISOLATED,
-    needs={ISOLATING},
-    on={"ephemeral"},
-    isolates=True,
-    reads=("policy.isolationEnv",),
-)
+@deny(families=ISOLATED, needs={ISOLATING}, on={"ephemeral"}, isolates=True, reads=("policy.isolationEnv",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that loosen the isolation."""
     known, prefixes = overriding(frozenset(pod.requested))

@@ -1,6 +1,6 @@
 """A ConfigMap or Secret can set the variables that switch the isolation off.
 
-Finds:    an entry that can set one of those variables, given its prefix, in a pod that requests a vGPU or an Ascend NPU
+Finds:    an entry of `envFrom` that can set a variable which switches the isolation off, given its prefix
 Why:      its keys are read when the container starts, and override what the device plugin injects.
 """
 
@@ -12,7 +12,6 @@ DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys 
 
 
 @warn(
-    "`envFrom` that can set a variable which switches the isolation off",
     families=ISOLATED,
     needs={"containers[*].envFrom[*]"},
     on={"ephemeral"},

@@ -1,10 +1,12 @@
 """Some environment variables change how the isolation treats a container beside others.
 
-Finds:    CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a pod that requests a vGPU
+Finds:    an environment variable that gives a container priority over the other tenants of its card, or hides its usage
 Why:      they lift no limit, but they give a container priority over the other tenants of its card, or hide its usage.
 
 CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPABILITIES are allowed: ordinary programs
 need them, and images set them too.
+
+The variables are CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL.
 """
 
 from webhook.rules.api import VGPU_ONLY, Context, Finding, Findings, ReviewedPod, variables, warn
@@ -17,13 +19,7 @@ EFFECTS = {
 DETAIL = "{who} sets {name}, which {effect}; remove it"
 
 
-@warn(
-    "an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
-    families=VGPU_ONLY,
-    needs=variables(*EFFECTS),
-    on={"ephemeral"},
-    isolates=True,
-)
+@warn(families=VGPU_ONLY, needs=variables(*EFFECTS), on={"ephemeral"}, isolates=True)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that tune the isolation."""
     for container in pod.judged:

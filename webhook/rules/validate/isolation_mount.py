@@ -25,7 +25,6 @@ _TOO_LONG = f"a path with more than {MAX_SLASHES} slashes; write a shorter one"
 
 
 @deny(
-    "a mount over the isolation's files, a hostPath to the cards, or an annotation that injects devices",
     families=VGPU_ONLY,
     needs={
         "containers[*].volumeMounts[*].mountPath",

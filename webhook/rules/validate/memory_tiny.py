@@ -1,6 +1,6 @@
 """Less memory than a CUDA context takes is most likely meant in another unit.
 
-Finds:    less than 128 MiB: 16 that means GiB
+Finds:    less vGPU memory than a program needs, 128 MiB: GiB that were written as MiB
 Why:      the container starts, and its first call of CUDA fails for want of memory.
 """
 
@@ -11,12 +11,7 @@ LEAST = 128  # MiB
 DETAIL = "{who} requests {resource} {memory}, which is {mebibytes} MiB: less than any program on a GPU needs; {advice}"
 
 
-@warn(
-    "less vGPU memory than a program needs: GiB that were written as MiB",
-    families=VGPU_ONLY,
-    needs={Role.MEMORY},
-    reads=("deviceConfig.gpuMemoryFactor",),
-)
+@warn(families=VGPU_ONLY, needs={Role.MEMORY}, reads=("deviceConfig.gpuMemoryFactor",))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for too little memory."""
     for request in pod.slices:

@@ -1,6 +1,6 @@
 """A count without memory takes whole cards; with a part of the cores, the others of each card stay unusable.
 
-Finds:    a count with a part of the cores and no memory
+Finds:    a part of the cores without memory: whole cards whose other cores stay unusable
 Why:      the scheduler takes all memory of each card, so that no other container gets the cores that are left.
 
 A count alone, or with 100 cores, asks for whole cards plainly: nothing is found. Neither is with `defaultCores` of the device
@@ -17,11 +17,7 @@ DETAIL = (
 )
 
 
-@warn(
-    "a part of the cores without memory: whole cards whose other cores stay unusable",
-    families=VGPU_ONLY,
-    needs={Role.CORES},
-)
+@warn(families=VGPU_ONLY, needs={Role.CORES})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find requests for whole cards that most likely mean a share."""
     for request in pod.slices:

@@ -16,13 +16,7 @@ ONLY = GIVES + REQUEST
 MIXED = f"{GIVES}write {names.VGPU_MODE}: {names.MODE_HAMI_CORE} to keep the pod off cards in MIG mode, or {REQUEST}"
 
 
-@warn(
-    "memory that takes a far larger MIG instance than a little less memory would",
-    families=VGPU_ONLY,
-    fleet=True,
-    needs={Role.MEMORY},
-    knows={ClusterFact.MIG},
-)
+@warn(families=VGPU_ONLY, fleet=True, needs={Role.MEMORY}, knows={ClusterFact.MIG})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare what is requested with the instance that it takes."""
     if all(card.geometries is None for card in pod.eligible.cards):

@@ -1,6 +1,6 @@
 """In MIG mode an instance has its own cores, and requested ones limit nothing.
 
-Finds:    cores beside the mode mig
+Finds:    vGPU cores in a pod for MIG, where the instance has its own
 Why:      the device plugin hands over the instance and nothing else, but the scheduler counts the cores of its card.
 """
 
@@ -12,11 +12,7 @@ DETAIL = (
 )
 
 
-@warn(
-    "vGPU cores in a pod for MIG: the instance has its own, and these only keep other slices off its card",
-    families=VGPU_ONLY,
-    needs=annotations(names.VGPU_MODE),
-)
+@warn(families=VGPU_ONLY, needs=annotations(names.VGPU_MODE))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find cores in MIG mode."""
     if pod.view.annotation(names.VGPU_MODE) != names.MODE_MIG:

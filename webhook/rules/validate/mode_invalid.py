@@ -1,6 +1,6 @@
 """The scheduler compares the mode byte by byte.
 
-Refuses:  anything but hami-core, mig and mps
+Refuses:  `volcano.sh/vgpu-mode` that is not exactly `hami-core`, `mig` or `mps`
 Why:      any other value matches no node's mode, so the pod stays pending.
 """
 
@@ -11,11 +11,7 @@ DETAIL = f"{names.VGPU_MODE} is {{mode}}, which equals no node's mode; {{advice}
 WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
 
 
-@deny(
-    f"`{names.VGPU_MODE}` that is not exactly `hami-core`, `mig` or `mps`",
-    families=VGPU_ONLY,
-    needs=annotations(names.VGPU_MODE),
-)
+@deny(families=VGPU_ONLY, needs=annotations(names.VGPU_MODE))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unknown modes."""
     mode = pod.view.annotation(names.VGPU_MODE)

@@ -1,6 +1,6 @@
 """A preset nodeName bypasses the scheduler, and with it the assignment of cards.
 
-Refuses:  any nodeName on a new pod that requests a device
+Refuses:  a preset nodeName on a new pod that requests a device: the scheduler is bypassed
 Why:      the kubelet starts the pod at once and finds no assignment: UnexpectedAdmissionError.
 """
 
@@ -9,7 +9,7 @@ from webhook.rules.api import Context, Finding, Findings, ReviewedPod, deny, wor
 DETAIL = "nodeName is preset to {node}, so no scheduler assigns a card; use nodeSelector: {{kubernetes.io/hostname: …}} instead"
 
 
-@deny("a preset nodeName: the scheduler is bypassed", needs={"spec.nodeName"})
+@deny(needs={"spec.nodeName"})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a preset node."""
     node = pod.view.node_name

@@ -1,6 +1,6 @@
 """No node with such devices has the labels that the pod demands.
 
-Finds:    a selector that leaves no node with the devices that the pod requests
+Finds:    a nodeSelector or required node affinity that leaves no node with such devices
 Why:      the pod stays pending until a node gets the labels; the scheduler reports that in an event, so this is a warning.
 """
 
@@ -8,11 +8,7 @@ from webhook.devices.families import Family
 from webhook.rules.api import Context, Finding, Findings, ReviewedPod, names, warn
 
 
-@warn(
-    "a nodeSelector or required node affinity that leaves no node with such devices",
-    needs={"spec.nodeSelector", "spec.affinity"},
-    fleet=True,
-)
+@warn(needs={"spec.nodeSelector", "spec.affinity"}, fleet=True)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find families of which the selector leaves no node."""
     selector = pod.view.selector

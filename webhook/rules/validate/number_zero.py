@@ -1,6 +1,6 @@
 """A count of 0 does not mean that the container gets no device.
 
-Refuses:  0
+Refuses:  a count of 0
 Why:      the scheduler counts usage on the first card for it, but the container gets no card.
 """
 
@@ -13,7 +13,7 @@ DETAIL = (
 )
 
 
-@deny("a count of 0", needs={PodFact.ZERO})
+@deny(needs={PodFact.ZERO})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find counts of 0."""
     for amount in pod.amounts:

@@ -1,6 +1,6 @@
 """A container requests more or less than the policy allows in its namespace, or may get a card that it does not allow.
 
-Refuses:  an amount outside them, no amount where all of a device is above them, a card that the pod may get but not have
+Refuses:  more or less memory, cores or devices than the policy's `limits` allow a container of the namespace
 Why:      a namespace gets a share of the cards, and Volcano's queues limit all pods together, but not one of them.
 
 Memory is in MiB of one card or NPU, and cores are per cent of it. So the memory of gpushare, whose unit depends on its device
@@ -33,10 +33,7 @@ MAX_TYPES = 5  # of cards in a message
 _TYPELESS = {Family.GPUSHARE: "a card of gpushare", Family.VGPU: "any vGPU card of a fleet that is unknown now"}
 
 
-@deny(
-    "more or less memory, cores or devices than the policy's `limits` allow a container of the namespace",
-    knows={ClusterFact.LIMITS},
-)
+@deny(knows={ClusterFact.LIMITS})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare each amount with the limits; where no device is allowed, name one of each container."""
     if context.effective.limits.get(Role.NUMBER, (0, MAX_QUANTITY))[1] == 0:
@@ -128,9 +125,9 @@ def _has_none(amount: Amount, memory: int, pod: ReviewedPod) -> bool:
     if amount.role is not Role.MEMORY:
         return False
     chips = [npu.chip.allocatable for npu in pod.npus if npu.chip.memory_name == amount.resource]
-    slices = [request.number or 1 for request in pod.slices if request.container is amount.container]
-    return any([size < memory for size in chips]) or (
-        amount.family == Family.VGPU and any([pod.eligible.has_less(number, memory) for number in slices])
+    slices = [one for one in pod.slices if amount.family == Family.VGPU and one.container is amount.container]
+    return any([size < memory for size in chips]) or any(
+        [pod.eligible.has_less(one.number or 1, memory) for one in slices]
     )
 
 

@@ -1,7 +1,6 @@
 """A program that divides its work among another number of cards than its container gets fails, or leaves cards idle.
 
-Finds:    `--tensor-parallel-size`, `--nproc-per-node` or `--num-gpus` beside another number of vGPUs, or beside several without
-          `--disable-custom-all-reduce`
+Finds:    a program that divides its work among another number of cards than its container gets
 Why:      with too few cards the program ends in an error of CUDA or NCCL; cards that are too many are held and not used.
 
 The custom all-reduce of vLLM and SGLang shares memory between processes by CUDA IPC, which may fail under HAMi-core, says HAMi
@@ -11,6 +10,9 @@ those of vLLM, SGLang, torchrun, Ray and DeepSpeed.
 With pipeline or data parallelism beside it, a program uses more cards than the option says, so only too few are found then.
 Where `--nnodes` or Ray lets vLLM or SGLang divide its tensors among several pods, too few are none. Too many are audited: a
 process may use several cards by other means.
+
+The options are `--tensor-parallel-size`, `--nproc-per-node` and `--num-gpus` beside another number of vGPUs, or beside several
+without `--disable-custom-all-reduce`.
 """
 
 import re
@@ -38,11 +40,7 @@ OWN_ALL_REDUCE_OFF = re.compile(r"(?<!\S)--disable[-_]custom[-_]all[-_]reduce(?!
 _ANY = re.compile("|".join(each.pattern for each in (CARDS, MORE_CARDS, SEVERAL_NODES, OWN_ALL_REDUCE_OFF)))
 
 
-@warn(
-    "a program that divides its work among another number of cards than its container gets",
-    families=VGPU_ONLY,
-    needs={"containers[*].args", "containers[*].command"},
-)
+@warn(families=VGPU_ONLY, needs={"containers[*].args", "containers[*].command"})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Compare the options of the program with the number of vGPUs."""
     for request in pod.slices:

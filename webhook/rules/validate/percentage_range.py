@@ -1,6 +1,6 @@
 """A memory percentage lies between 1 and 100.
 
-Refuses:  0, and values above 100
+Refuses:  a memory percentage of 0 or above 100
 Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 counts as unset.
 """
 
@@ -11,7 +11,7 @@ ABOVE = "but a card has 100 percent"
 ZERO = "which the isolation reads as unlimited"
 
 
-@deny("a memory percentage of 0 or above 100", families=VGPU_ONLY, needs={Role.PERCENTAGE})
+@deny(families=VGPU_ONLY, needs={Role.PERCENTAGE})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find percentages out of range."""
     for request in pod.slices:

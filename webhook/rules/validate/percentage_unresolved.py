@@ -1,6 +1,6 @@
 """A valid memory percentage that could not be turned into memory.
 
-Refuses:  a percentage that is still there
+Refuses:  a memory percentage that is not turned into memory: no card is known, or the repair is off
 Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: no node offers the percentage as a resource.
 """
 
@@ -14,12 +14,7 @@ NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating
 BESIDE = "beside an amount in the names of another system, which the policy translates"
 
 
-@deny(
-    "a memory percentage that is not turned into memory: no card is known, or the repair is off",
-    families=VGPU_ONLY,
-    needs={Role.PERCENTAGE},
-    reads=("policy.percentage",),
-)
+@deny(families=VGPU_ONLY, needs={Role.PERCENTAGE}, reads=("policy.percentage",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""
     shares = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]

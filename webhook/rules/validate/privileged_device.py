@@ -1,6 +1,6 @@
 """A privileged container sees every card, whatever it requests.
 
-Refuses:  true, in a pod that requests a vGPU
+Refuses:  a privileged container in a pod that requests a vGPU
 Why:      the isolation limits the devices that a container gets; a privileged container can open the others itself.
 """
 
@@ -13,13 +13,7 @@ OF_JUPYTERHUB = "block-cloud-metadata"
 IN_CHART = f"{DETAIL}: in JupyterHub's chart, write singleuser.cloudMetadata.blockWithIptables: false"
 
 
-@deny(
-    "a privileged container in a pod that requests a vGPU",
-    families=VGPU_ONLY,
-    needs={"containers[*].securityContext.privileged"},
-    on={"ephemeral"},
-    isolates=True,
-)
+@deny(families=VGPU_ONLY, needs={"containers[*].securityContext.privileged"}, on={"ephemeral"}, isolates=True)
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find privileged containers."""
     for container in pod.judged:

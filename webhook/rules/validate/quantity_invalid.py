@@ -1,6 +1,6 @@
 """A device quantity is a whole number from 0 to 2147483647, and memory a number of MiB.
 
-Refuses:  text that is not a quantity, a fraction, a negative number, one above 2147483647, memory above 1048576: bytes
+Refuses:  a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes
 Why:      the scheduler casts to int32, which overflows: 8Gi of memory becomes 0, which means the whole card.
 """
 
@@ -29,10 +29,7 @@ _PERCENTAGE = re.compile(_NUMBER + r" ?%")
 _MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "t": Fraction(2**20)}
 
 
-@deny(
-    "a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes",
-    needs={PodFact.UNUSABLE},
-)
+@deny(needs={PodFact.UNUSABLE})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find unusable quantities, each resource of a container once; not memory that a percentage replaces."""
     for amount in pod.amounts:

@@ -27,7 +27,6 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
 
 
 @warn(
-    "a queue that is named where Volcano does not read it",
     needs=annotations(names.JOB_QUEUE_NAME),
     check_workload=_check_workload,
     reads=(QUEUE, f"workload.metadata.annotations[{names.QUEUE_NAME}]"),

@@ -36,12 +36,7 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
     yield from _excess(chosen, context, together, who, gang.path)
 
 
-@deny(
-    "a pod, or a gang, that requests more than its queue allows in all",
-    families=VGPU_ONLY,
-    check_workload=_check_workload,
-    knows={ClusterFact.QUEUES},
-)
+@deny(families=VGPU_ONLY, check_workload=_check_workload, knows={ClusterFact.QUEUES})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare the pod alone."""
     if pod.queue is not None and pod.slice_request is not None:

@@ -7,7 +7,7 @@ Why:      the plugins capacity and proportion start only pods of open queues; th
 from webhook.rules.api import ClusterFact, Context, Finding, Findings, ReviewedPod, Workload, warn, wording
 
 
-@warn("a queue that is not open", knows={ClusterFact.QUEUES})
+@warn(knows={ClusterFact.QUEUES})
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look at the state of the queue."""
     chosen = reviewed.queue

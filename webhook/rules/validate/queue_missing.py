@@ -11,7 +11,7 @@ from webhook.rules.api import ClusterFact, Context, Finding, Findings, ReviewedP
 from webhook.volcano.queues import DEFAULT, ROOT
 
 
-@warn("a queue that does not exist", knows={ClusterFact.QUEUES})
+@warn(knows={ClusterFact.QUEUES})
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for the queue."""
     chosen = reviewed.queue

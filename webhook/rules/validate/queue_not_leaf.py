@@ -1,6 +1,6 @@
 """With hierarchical queues only a leaf takes pods; one pod in another queue stops the whole cluster.
 
-Refuses:  a queue that has child queues
+Refuses:  a queue with child queues, where one pod stops all scheduling
 Why:      the plugin capacity with enableHierarchy starts no pod of any queue while one PodGroup is in a parent queue.
 
 A PodGroup is how every pod gets into a queue, also one without devices or whose annotation changes later; it is refused
@@ -13,7 +13,7 @@ from webhook.rules.api import ClusterFact, Context, Finding, Findings, ReviewedP
 MAX_CHILDREN = 3  # named in a message
 
 
-@deny("a queue with child queues, where one pod stops all scheduling", knows={ClusterFact.QUEUES})
+@deny(knows={ClusterFact.QUEUES})
 def check(reviewed: ReviewedPod | Workload, context: Context) -> Findings:
     """Look for children of the queue."""
     chosen, conf = reviewed.queue, context.cluster.target.scheduler

@@ -13,10 +13,7 @@ DETAIL = (
 )
 
 
-@deny(
-    "a device of which requests and limits have different amounts: the API server refuses the pod",
-    needs={PodFact.DIFFERENT},
-)
+@deny(needs={PodFact.DIFFERENT})
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find each device whose amounts differ; numbers are compared, since 3k is 3000."""
     for amount in pod.amounts:

@@ -1,6 +1,6 @@
 """Only the scheduler and the device plugins write assignments.
 
-Refuses:  an assignment annotation on a new pod; adding, changing or removing one later, unless the user is trusted
+Refuses:  an annotation that only the scheduler and the device plugins write, on a new pod, or changed by an untrusted user
 Why:      a forged assignment gets another pod's cards, corrupts the scheduler's accounting, or crashes the plugin.
 
 Seen on the real device plugin: a forged pod that requests nothing, and that no scheduler ever starts, chose the card and the
@@ -22,7 +22,6 @@ ON_UPDATE = (
 
 
 @deny(
-    "an annotation that only the scheduler and the device plugins write",
     families=EVERY_POD,
     needs={RESERVED, INJECTED},
     on={"update", "binding"},

@@ -1,6 +1,6 @@
 """An amount of a device is a resource of a container.
 
-Finds:    one that is the name of a device resource
+Finds:    the name of a device resource as an annotation or a label
 Why:      nothing reads it there, so the pod gets another amount than its author means.
 """
 
@@ -13,7 +13,6 @@ DETAIL = "{key} is a resource, and nothing reads it here; write {ours} under res
 
 
 @warn(
-    "the name of a device resource as an annotation or a label",
     families=EVERY_POD,
     needs={"metadata.annotations[<resource>]", "metadata.labels[<resource>]"},
     reads=(ANNOTATED, DIALECT),

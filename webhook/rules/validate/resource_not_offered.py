@@ -1,6 +1,6 @@
 """A resource that no node offers keeps its pod pending, whoever schedules it.
 
-Finds:    a name of no family and no dialect that no node offers and no DeviceClass serves
+Finds:    a resource of another device plugin that no node offers and no DeviceClass serves
 Why:      schedulers count it as 0 on every node, so the pod stays pending.
 
 A name that begins like those of a family is `unknown-resource`, and refused. In an autoscaled fleet, a node may come that
@@ -12,12 +12,7 @@ from webhook.rules.dialects import ANNOTATED, DIALECT
 from webhook.rules.unjudged import UnjudgedDevice, meant_by, not_offered
 
 
-@warn(
-    "a resource of another device plugin that no node offers",
-    families=EVERY_POD,
-    needs={PodFact.FOREIGN},
-    reads=(ANNOTATED, DIALECT, "nodes", "deviceClasses"),
-)
+@warn(families=EVERY_POD, needs={PodFact.FOREIGN}, reads=(ANNOTATED, DIALECT, "nodes", "deviceClasses"))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find what no node offers."""
     return [finding(device, pod) for device in not_offered(pod)]

@@ -1,6 +1,6 @@
 """The replicas of a Deployment run beside each other, and an update starts a new one before it ends an old one.
 
-Finds:    replicas that the empty fleet cannot hold together; an update that needs room for one more, which the fleet lacks
+Finds:    replicas that the empty fleet cannot hold, or whose update needs room that it lacks
 Why:      some replicas stay pending for ever; or the first update never ends, since the new pod waits for the cards of the old.
 
 By default, maxUnavailable is a quarter of the replicas, rounded down: 0 for up to three.
@@ -24,9 +24,7 @@ UPDATE_GANG = (
 )
 
 
-@warn(
-    "replicas that the empty fleet cannot hold, or whose update needs room that it lacks", fleet=True, reads=(ROLLOUT,)
-)
+@warn(fleet=True, reads=(ROLLOUT,))
 def check(workload: Workload, _context: Context) -> Findings:
     """Count the replicas, and one more."""
     if workload.group != "apps" or not workload.roles or not workload.requests_devices:

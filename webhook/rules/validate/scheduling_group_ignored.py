@@ -1,6 +1,6 @@
 """Volcano does not read the PodGroups of Kubernetes.
 
-Finds:    a pod that names a PodGroup there
+Finds:    a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read
 Why:      Volcano makes a PodGroup of its own for the pod and starts it alone, whatever the group of Kubernetes wants.
 
 No part of volcano reads the field; its PodGroups are of scheduling.volcano.sh. KEP-4671 has those of Kubernetes.
@@ -14,10 +14,7 @@ DETAIL = (
 )
 
 
-@warn(
-    "a PodGroup of Kubernetes in `schedulingGroup`, which Volcano does not read",
-    needs={"spec.schedulingGroup.podGroupName"},
-)
+@warn(needs={"spec.schedulingGroup.podGroupName"})
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find a pod of a group that is not Volcano's."""
     group = pod.view.scheduling_group

@@ -1,6 +1,6 @@
 """The device plugins for NVIDIA cards serve one container per pod: that for vGPUs from 1.12.0 on, that for gpushare always.
 
-Refuses:  two or more containers with a vGPU, or with a gpushare card
+Refuses:  a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve, or a gpushare card
 Why:      vGPUs' plugin looks for a pod whose total is one container's count; gpushare's leaves out pods that it has served.
 
 Seen on the plugin of August 2026, which looks as 1.12.0 does: alone on its node, such a pod ends in UnexpectedAdmissionError;
@@ -26,12 +26,7 @@ GPUSHARE = (
 )
 
 
-@deny(
-    "a vGPU in two or more containers, which the device plugin from 1.12 on cannot serve, or a gpushare card",
-    families={Family.VGPU, Family.GPUSHARE},
-    needs={PodFact.SEVERAL},
-    reads=("policy.target",),
-)
+@deny(families={Family.VGPU, Family.GPUSHARE}, needs={PodFact.SEVERAL}, reads=("policy.target",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find the second container with a vGPU, and that with a gpushare card."""
     target = context.cluster.target

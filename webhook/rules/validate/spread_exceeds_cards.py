@@ -1,6 +1,6 @@
 """With the spread policy, no card takes two pods of a group: the pods above the number of cards wait for ever.
 
-Finds:    more pods than the nodes have cards for, each pod with cards of one node
+Finds:    more pods with the spread policy than the fleet has cards for
 Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 """
 
@@ -11,7 +11,7 @@ from webhook.rules.api import Context, Finding, Findings, Workload, names, warn,
 APART = "spread puts each pod on cards of its own"
 
 
-@warn("the spread policy, and more pods than the fleet has cards for", fleet=True)
+@warn(fleet=True)
 def check(workload: Workload, context: Context) -> Findings:
     """Compare the cards that the pods need with those of the fleet."""
     fleet = context.cluster.known_fleet

@@ -1,6 +1,6 @@
 """A pod's status has room for a bounded number of units of vGPU memory.
 
-Refuses:  more than 23,000 units in a pod, if a kubelet that may get it is of Kubernetes 1.36 or newer
+Refuses:  more than 23,000 units of vGPU memory in a pod, if a kubelet that may get it is of Kubernetes 1.36 or newer
 Why:      the kubelet writes each unit into the pod's status, which etcd refuses: the container runs, the pod stays pending.
 
 Seen on Kubernetes 1.37.2 with the limits of etcd's defaults: 23,920 units run, 23,950 do not.
@@ -19,13 +19,7 @@ DETAIL = (
 WHOLE = " leave the memory out for a whole card,"
 
 
-@deny(
-    "more units of vGPU memory than the status of a pod has room for, from Kubernetes 1.36 on",
-    families=VGPU_ONLY,
-    needs={Role.MEMORY},
-    knows={ClusterFact.LISTED},
-    reads=("policy.target",),
-)
+@deny(families=VGPU_ONLY, needs={Role.MEMORY}, knows={ClusterFact.LISTED}, reads=("policy.target",))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""
     if not pod.memory.status_takes({}):

@@ -14,12 +14,7 @@ DETAIL = (
 )
 
 
-@warn(
-    "no toleration of the vGPU taint while the repair `toleration` is off",
-    families=VGPU_ONLY,
-    instead_of="toleration",
-    reads=(TOLERATIONS, "policy.toleration", "policy.repairs"),
-)
+@warn(families=VGPU_ONLY, instead_of="toleration", reads=(TOLERATIONS, "policy.toleration", "policy.repairs"))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find a missing toleration that nothing adds."""
     wanted = context.cluster.policy.toleration

@@ -1,6 +1,6 @@
 """A resource name that no device config and no node has is most likely misspelt.
 
-Refuses:  a name that begins like those of a family, has no meaning, and is offered by no node and served by no DeviceClass
+Refuses:  a misspelt resource name: it begins like a family's, but no node offers it and no DeviceClass serves it
 Why:      schedulers count it as 0 on every node, so the pod stays pending; with nodeName, it starts without the intended
           device.
 
@@ -25,13 +25,7 @@ NO_SECTION = (
 )
 
 
-@deny(
-    "a misspelt resource name: it begins like a family's, but no node offers it",
-    families=EVERY_POD,
-    fleet=True,
-    needs={PodFact.FOREIGN},
-    reads=("deviceConfig", "deviceClasses"),
-)
+@deny(families=EVERY_POD, fleet=True, needs={PodFact.FOREIGN}, reads=("deviceConfig", "deviceClasses"))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find names that mean nothing."""
     unknown = pod.names.unknown

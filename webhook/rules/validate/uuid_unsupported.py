@@ -1,6 +1,6 @@
 """Volcano reads the UUID annotations from 1.16 on.
 
-Finds:    both, if the target is older
+Finds:    GPU UUID annotations on a Volcano before 1.16, which ignores them
 Why:      the pod would run on any card, although its author excludes some.
 """
 
@@ -11,12 +11,7 @@ DETAIL = "Volcano {version} ignores {key}: any card may be taken; it is read fro
 KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
 
-@warn(
-    "GPU UUID annotations on a Volcano before 1.16, which ignores them",
-    families=VGPU_ONLY,
-    needs=annotations(*KEYS),
-    reads=("policy.target",),
-)
+@warn(families=VGPU_ONLY, needs=annotations(*KEYS), reads=("policy.target",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find annotations that the target version ignores."""
     target = context.cluster.target

@@ -1,7 +1,6 @@
 """The NVIDIA runtime can show cards to a container that is assigned none.
 
-Finds:    NVIDIA_VISIBLE_DEVICES, ASCEND_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or an
-          annotation that shows cards
+Finds:    a variable, mount or annotation that shows cards to a container without a vGPU
 Why:      the runtimes of NVIDIA and Ascend follow them on every node with cards: the container sees all cards, and no usage
           is accounted.
 
@@ -46,7 +45,6 @@ _READ = (names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_
 
 
 @warn(
-    "a variable, mount or annotation that shows cards to a container without a vGPU",
     families=EVERY_POD,
     needs={*variables(*_READ, names.ASCEND_VISIBLE_DEVICES), "containers[*].volumeMounts[*].mountPath", INJECTED},
     on={"update", "ephemeral"},
