@@ -295,6 +295,14 @@ def test_a_workload_without_a_template_breaks_no_condition(kind: WorkloadKind, f
         assert called(USUAL.entries, request(whole), "/validate") == set()
 
 
+@each_case("more", [{"sidecars": None}, {"initContainers": None}])
+def test_a_list_that_is_null_breaks_no_condition(more: Json):
+    """The API server keeps null where a kind has no schema, as in Argo's minimal definitions."""
+    whole = workload(WORKLOAD_KINDS["argoproj.io", "Workflow"], [DEVICE])
+    whole["spec"]["templates"][0] |= more
+    assert called(USUAL.entries, request(whole), "/validate") == {"workloads"}
+
+
 @pytest.mark.parametrize(
     ("spec", "path"),
     [

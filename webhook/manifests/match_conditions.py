@@ -207,14 +207,14 @@ def _pods() -> dict[Form, str]:
         ),
         Form.POD_SPEC: _pod(
             'has(part.annotations) ? {"annotations": part.annotations} : {}',
-            _or_empty("containers", nullable=True),
+            _or_empty("containers"),
             _or_empty("initContainers"),
             _some_of(INLINE_CONTAINERS),
         ),
         Form.SPARK_POD: _pod(
             _metadata("template.metadata"),
             '(has(part.gpu) ? [dyn({"resources": {"limits": {part.gpu.name: part.gpu.quantity}}})] : [])',
-            _or_empty("template.spec.containers", nullable=True),
+            _or_empty("template.spec.containers"),
             _or_empty("template.spec.initContainers"),
         ),
         Form.TRAINER: f"dyn({{{block(trainer)}}})",
@@ -232,10 +232,9 @@ def _metadata(path: str) -> str:
     return f"{_present('part', path.split('.'))} ? part.{path} : {{}}"
 
 
-def _or_empty(path: str, *, nullable: bool = False) -> str:
-    """The list that `part` has at a path; otherwise an empty one."""
-    there = f"{_present('part', path.split('.'))}{f' && part.{path} != null' if nullable else ''}"
-    return _folded(f"({there} ? part.{path} : [])")
+def _or_empty(path: str) -> str:
+    """The list that `part` has at a path; an empty one for none and for null, which stays where a kind has no schema."""
+    return _folded(f"({_present('part', path.split('.'))} && part.{path} != null ? part.{path} : [])")
 
 
 def _some_of(fields: Sequence[str]) -> str:
