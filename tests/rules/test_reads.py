@@ -34,6 +34,8 @@ from webhook.wire.models import Request
 
 RULES = {rule.id: rule for rule in registry.RULES}
 KNOWN = snapshot(*ALL_FAMILIES)
+# Keys of the policy that hold for all rules; the last has to list the schedulerName.
+FOR_ALL_RULES = ("rules", "namespaces", "workloads", "target", "schedulerNames")
 
 
 @cache
@@ -62,16 +64,26 @@ def found(rule: Mutation | Validation, new: Any, old: Any, reviewed: Request, kn
     return list(function(pod, context)) if concerns(rule.families, pod.requested) else []
 
 
-def check_reads(rule: str, reviewed: Request, known: Snapshot) -> None:
+def declared(rule: str, case: dict[str, Any]) -> Snapshot:
+    """The settings of a case without the nodes and the keys of the policy that a rule does not declare."""
+    read = {*paths_of(RULES[rule].reads), *(f"policy.{key}" for key in FOR_ALL_RULES)}
+    read |= {"policy.fleet"} if "nodes" in read else set()
+    policy = {key: value for key, value in (case.get("policy") or {}).items() if f"policy.{key}" in read}
+    return snapshot_of(
+        {key: value for key, value in case.items() if key != "fleet" or "nodes" in read} | {"policy": policy}
+    )
+
+
+def check_reads(rule: str, reviewed: Request, known: Snapshot, less: Snapshot | None = None) -> None:
     try:
         new, old = plain(reviewed.object), plain(reviewed.old_object)
         whole = found(RULES[rule], new, old, reviewed, known)
     except Malformed:
         return
-    assert found(RULES[rule], of_pod(new, rule, known), of_pod(old, rule, known), reviewed, known) == whole
+    assert found(RULES[rule], of_pod(new, rule, known), of_pod(old, rule, known), reviewed, less or known) == whole
 
 
-def check_workload(rule: str, reviewed: Request, known: Snapshot) -> None:
+def check_workload(rule: str, reviewed: Request, known: Snapshot, less: Snapshot) -> None:
     """Of a workload, and of the pods of its templates."""
     whole = validate(reviewed, known)
     templates = [
@@ -80,24 +92,22 @@ def check_workload(rule: str, reviewed: Request, known: Snapshot) -> None:
         if each.template is not None
     ]
     paths = {template.path for template in templates}
-    short = validate(
-        reviewed._replace(object=excerpt(rule).of_workload(reviewed.object or {}, paths)), known, templates
-    )
+    short = validate(reviewed._replace(object=excerpt(rule).of_workload(reviewed.object or {}, paths)), less, templates)
     assert [one for one in short.violations if one.rule == rule] == [
         one for one in whole.violations if one.rule == rule
     ]
 
 
 def _check_case(rule: str, case: dict[str, Any]) -> None:
-    reviewed, known = request_of(case), snapshot_of(case)
+    reviewed, known, less = request_of(case), snapshot_of(case), declared(rule, case)
     if "workload" in case:
-        check_workload(rule, reviewed, known)
+        check_workload(rule, reviewed, known, less)
     elif isinstance(RULES[rule], Mutation):
-        check_reads(rule, reviewed, known)
+        check_reads(rule, reviewed, known, less)
     else:
         repaired = mutate(reviewed, known)
         raw = reviewed.object if case.get("unmutated") or not repaired.reviewed else dict(repaired.object)
-        check_reads(rule, reviewed._replace(object=raw), known)
+        check_reads(rule, reviewed._replace(object=raw), known, less)
 
 
 BESIDE_THE_OBJECT = {"deviceClasses", "deviceConfig", "nodes", "request.user", *ClusterFact}

@@ -15,7 +15,7 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Edits, Mutation, 
 @Mutation(
     families=VGPU_ONLY,
     enabled=lambda config, _: config.vgpu.default_memory > 0,
-    reads=("deviceConfig.defaultMemory", ClusterFact.LIMITS),
+    reads=("nodes", "deviceConfig.defaultMemory", ClusterFact.LIMITS),
 )
 def propose(pod: ReviewedPod, _context: Context) -> Edits:
     """Add the memory to containers without memory or percentage, unless the status of the pod has no room for it."""

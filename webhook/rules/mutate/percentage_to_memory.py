@@ -12,7 +12,7 @@ from webhook.rules.dialects import contradicted
 from webhook.rules.vgpu_memory import PERCENTAGES
 
 
-@Mutation(families=VGPU_ONLY, reads=("policy.percentage",))
+@Mutation(families=VGPU_ONLY, reads=("nodes", "policy.percentage"))
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Convert each usable percentage beside a count; leave the others to validation."""
     percentages = [

@@ -14,7 +14,10 @@ from webhook.rules.api import EVERY_POD, Context, Edits, Mutation, Notice, Revie
 from webhook.rules.dialects import ANNOTATED, DIALECT, resolved_steps, translatable
 
 
-@Mutation(families=EVERY_POD, reads=(ANNOTATED, DIALECT, "policy.dialects", "deviceConfig.gpuMemoryFactor"))
+@Mutation(
+    families=EVERY_POD,
+    reads=(ANNOTATED, DIALECT, "policy.dialects", "policy.repairs", "nodes", "deviceConfig.gpuMemoryFactor"),
+)
 def propose(pod: ReviewedPod, context: Context) -> Edits:
     """Translate the one dialect of a pod, wholly or not at all."""
     if translated := translatable(resolved_steps(pod, context), context):

@@ -18,7 +18,7 @@ from webhook.rules.api import Context, Family, Finding, Findings, ReviewedPod, d
 _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 
 
-@deny(families={Family.MINDCLUSTER}, reads=labels(*_WORDS))
+@deny(families={Family.MINDCLUSTER}, reads=("nodes", *labels(*_WORDS)))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find cores and labels that select no template."""
     cluster, fleet = context.cluster, context.cluster.known_fleet

@@ -20,7 +20,7 @@ TRANSLATION = "translate-dialect"
 @warn(
     families=EVERY_POD,
     needs={ANNOTATED, PodFact.FOREIGN},
-    reads=(DIALECT, "policy.dialects", "deviceConfig.gpuMemoryFactor"),
+    reads=(DIALECT, "policy.dialects", "policy.repairs", "deviceConfig.gpuMemoryFactor"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find what is asked for in the names of another system."""

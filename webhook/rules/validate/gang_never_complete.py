@@ -20,7 +20,7 @@ from webhook.volcano.queues import VOLCANO_REFUSES
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
 
-@warn(reads=(ROLLOUT, "workload.podManagementPolicy"))
+@warn(reads=("nodes", ROLLOUT, "workload.podManagementPolicy"))
 def check(workload: Workload, context: Context) -> Findings:
     """Report the first reason that keeps the gang from being complete."""
     if not workload.requests_devices:

@@ -35,7 +35,7 @@ PRELOADS = (
 )
 
 
-@deny(families=ISOLATED, needs={ISOLATING}, on={"ephemeral"}, isolates=True, reads=("policy.isolationEnv",))
+@deny(families=ISOLATED, needs={ISOLATING}, on={"ephemeral"}, isolates=True, reads=("nodes", "policy.isolationEnv"))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find env names that loosen the isolation."""
     known, prefixes = overriding(frozenset(pod.requested))

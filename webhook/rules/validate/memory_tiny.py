@@ -11,7 +11,7 @@ LEAST = 128  # MiB
 DETAIL = "{who} requests {resource} {memory}, which is {mebibytes} MiB: less than any program on a GPU needs; {advice}"
 
 
-@warn(families=VGPU_ONLY, needs={Role.MEMORY}, reads=("deviceConfig.gpuMemoryFactor",))
+@warn(families=VGPU_ONLY, needs={Role.MEMORY}, reads=("nodes", "deviceConfig.gpuMemoryFactor"))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find requests for too little memory."""
     for request in pod.slices:

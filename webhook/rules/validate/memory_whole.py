@@ -17,7 +17,7 @@ DETAIL = (
 )
 
 
-@warn(families=VGPU_ONLY, needs={Role.CORES})
+@warn(families=VGPU_ONLY, needs={Role.CORES}, reads=("nodes", "deviceConfig.defaultCores"))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find requests for whole cards that most likely mean a share."""
     for request in pod.slices:

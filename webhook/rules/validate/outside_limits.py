@@ -33,7 +33,7 @@ MAX_TYPES = 5  # of cards in a message
 _TYPELESS = {Family.GPUSHARE: "a card of gpushare", Family.VGPU: "any vGPU card of a fleet that is unknown now"}
 
 
-@deny(knows={ClusterFact.LIMITS})
+@deny(knows={ClusterFact.LIMITS}, reads=("nodes",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare each amount with the limits; where no device is allowed, name one of each container."""
     if context.effective.limits.get(Role.NUMBER, (0, MAX_QUANTITY))[1] == 0:

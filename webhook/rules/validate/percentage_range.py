@@ -11,7 +11,7 @@ ABOVE = "but a card has 100 percent"
 ZERO = "which the isolation reads as unlimited"
 
 
-@deny(families=VGPU_ONLY, needs={Role.PERCENTAGE})
+@deny(families=VGPU_ONLY, needs={Role.PERCENTAGE}, reads=("nodes",))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find percentages out of range."""
     for request in pod.slices:

@@ -14,7 +14,7 @@ NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating
 BESIDE = "beside an amount in the names of another system, which the policy translates"
 
 
-@deny(families=VGPU_ONLY, needs={Role.PERCENTAGE}, reads=("policy.percentage",))
+@deny(families=VGPU_ONLY, needs={Role.PERCENTAGE}, reads=("nodes", "policy.percentage", "policy.repairs"))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Find percentages that are left."""
     shares = [(request, request.amount(Role.PERCENTAGE)) for request in pod.slices if request.percentage in PERCENTAGES]

@@ -29,7 +29,7 @@ def _check_workload(workload: Workload, context: Context) -> Findings:
 @warn(
     needs=annotations(names.JOB_QUEUE_NAME),
     check_workload=_check_workload,
-    reads=(QUEUE, f"workload.metadata.annotations[{names.QUEUE_NAME}]"),
+    reads=(QUEUE, "policy.schedulerNames", f"workload.metadata.annotations[{names.QUEUE_NAME}]"),
 )
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Look for the name that Volcano's job controller writes on pods, where it did not write it."""

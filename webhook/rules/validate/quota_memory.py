@@ -11,7 +11,7 @@ from webhook.rules.api import VGPU_ONLY, ClusterFact, Context, Finding, Findings
 from webhook.volcano.quotas import PREFIX
 
 
-@audit(families=VGPU_ONLY, knows={ClusterFact.QUOTAS})
+@audit(families=VGPU_ONLY, knows={ClusterFact.QUOTAS}, reads=("nodes",))
 def check(pod: ReviewedPod, context: Context) -> Findings:
     """Compare the pod with each quota of its namespace."""
     namespace, quotas = context.request.namespace, context.cluster.collections.quotas

@@ -19,7 +19,7 @@ DETAIL = (
 WHOLE = " leave the memory out for a whole card,"
 
 
-@deny(families=VGPU_ONLY, needs={Role.MEMORY}, knows={ClusterFact.LISTED}, reads=("policy.target",))
+@deny(families=VGPU_ONLY, needs={Role.MEMORY}, knows={ClusterFact.LISTED}, reads=("nodes", "policy.target"))
 def check(pod: ReviewedPod, _context: Context) -> Findings:
     """Find the largest request of a pod with too many units."""
     if not pod.memory.status_takes({}):
