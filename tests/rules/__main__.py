@@ -21,7 +21,11 @@ for rule, cases in ALL.items():
     file = CASES / f"{rule}.yaml"
     editor = _Editor(SourceText(file.read_bytes()))
     for index, case in enumerate(cases):
-        others = also_found(rule, case) if "finds" in case else []
+        try:
+            others = also_found(rule, case) if "finds" in case else []
+        except Exception as error:
+            error.add_note(f"in the case {case['name']!r} of {file}")
+            raise
         if others != sorted(case.get("also", [])):
             editor.edit(editor.find(1, (str(index),)), case, {"also": others or REMOVED})
             case["also"] = others

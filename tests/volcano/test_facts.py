@@ -38,6 +38,7 @@ facts = st.sampled_from([fact for some in FACTS.values() for fact in some.values
 
 
 def test_every_fact_has_cases():
+    """A new one gets a line in VOLCANO, PLUGIN or KUBERNETES above."""
     assert {key: set(some) for key, some in CASES.items()} == {key: set(some) for key, some in FACTS.items()}
     derived = {field.name for field in dataclasses.fields(Target) if not field.init and field.type is bool}
     assert derived == {name for some in FACTS.values() for name in some}
