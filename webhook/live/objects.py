@@ -110,9 +110,9 @@ def _locked(since: str) -> datetime | None:
     """When a lock ends. Source: volcano-vgpu-device-plugin `pkg/util/nodelock/nodelock.go`, and volcano's copy of it."""
     try:
         found = datetime.fromisoformat(since)
-    except ValueError:
+        return found + _LOCK if found.tzinfo is not None else None
+    except (OverflowError, ValueError):
         return None
-    return found + _LOCK if found.tzinfo is not None else None
 
 
 # --- groups of pods ---------------------------------------------------------------------------------------------------

@@ -109,7 +109,8 @@ def test_objects_of_a_cluster_are_sorted_into_bound_waiting_and_started():
     assert [bound_pod.name for bound_pod in objects.bound] == ["old"]
     assert list(objects.waiting) == [("default", "w")]
     assert objects.started == {("default", "g"): Counter({"": 1})}
-    assert read_node_status({"spec": {"taints": "x"}, "status": 3}) == NodeStatus()
+    locked = {"annotations": {names.NODE_LOCK: "9999-12-31T23:59:59Z"}}
+    assert read_node_status({"metadata": locked, "spec": {"taints": "x"}, "status": 3}) == NodeStatus()
 
 
 def test_the_largest_pod_is_not_on_a_node_whose_device_plugin_restarts():
