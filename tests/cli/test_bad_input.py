@@ -1,5 +1,7 @@
 """Bad input of each command: one line that names the problem and what to do, and exit code 2."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +104,14 @@ def test_a_mistake_is_one_line_in_every_command(command, argument, usage_error, 
     line = usage_error(command, argument, "--also")
     assert line.count("\n") == 1
     assert "\x1b" not in line
+
+
+@pytest.mark.parametrize(("command", "shown"), [("review -o json", r"a\udcff.yaml"), ("scan -o sarif", "a%FF.yaml")])
+def test_the_name_of_a_file_is_no_utf_8(command, shown, run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path(os.fsdecode(b"a\xff.yaml")).write_text(json.dumps(pod(limits={"volcano.sh/vgpu-cores": "200"})))
+    result = run(*command.split(), ".")
+    assert (result.code, shown in result.out) == (1, True)
 
 
 # --- streams --------------------------------------------------------------------------------------------------------

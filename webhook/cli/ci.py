@@ -1,5 +1,6 @@
 """Findings of reviews and scans as CI systems and editors read them: SARIF, JUnit XML, GitHub's workflow commands, lines."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -196,7 +197,7 @@ def _sarif_location(one: Reported, finding: LocatedFinding) -> dict[str, Any]:
         logical["fullyQualifiedName"] = f"{one.name}/{finding.path}"
     location: dict[str, Any] = {"logicalLocations": [logical]}
     if finding.file:
-        location["physicalLocation"] = {"artifactLocation": {"uri": quote(finding.file)}}
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(os.fsencode(finding.file))}}
     if finding.line:
         location["physicalLocation"]["region"] = {"startLine": finding.line, "startColumn": finding.column}
     return location

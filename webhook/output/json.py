@@ -1,5 +1,6 @@
 """Values as JSON, in which what a terminal would obey or hide is escaped."""
 
+import json
 import re
 from functools import cache
 from typing import Any
@@ -32,7 +33,10 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def to_json(value: Any) -> str:
     """One line of JSON, in which what a terminal would obey or hide is escaped."""
-    return escaped(orjson.dumps(value).decode())
+    try:
+        return escaped(orjson.dumps(value).decode())
+    except TypeError:  # the name of a file may be no UTF-8: Python has surrogates for its bytes
+        return json.dumps(value, separators=(",", ":"))
 
 
 def escaped(text: str) -> str:
