@@ -183,7 +183,7 @@ def test_the_number_of_explained_shapes_is_bounded():
 
 
 @pytest.mark.parametrize(
-    "family,raw,node", [("mindcluster", mindcluster(0), chips(32)), ("gpushare", gpushare((0,)), FOUR)]
+    "family,raw,node", [("mindcluster", mindcluster(0), chips(32)), ("gpushare", gpushare((None, 0)), FOUR)]
 )
 def test_a_pod_that_requests_nothing_is_not_explained(family, raw, node):
     (explanation,) = Explaining(family, [node], CONFIG).explain(raw)
