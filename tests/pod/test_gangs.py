@@ -59,6 +59,7 @@ SAYS = {"roles": [{"replicas": 9}], "schedulingStrategy": {"volcanoSchedulingStr
         ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", LEADERS, "spec.leaderWorkerTemplate.workerTemplate", [4, 28]),
         ("ray.io", "RayJob", HEAD, "spec.rayClusterSpec.headGroupSpec.template", []),
         ("batch", "Job", {"completionMode": "Indexed", "parallelism": 5}, "spec.template", [5]),
+        ("batch", "Job", {"parallelism": 5}, "spec.template", []),
         ("apps", "Deployment", {"replicas": 5}, "spec.template", []),
         # Kinds that are read by their shape: NVIDIA's Dynamo, LWS' DisaggregatedSet, Kthena, AIBrix, and one with copies.
         ("nvidia.com", "DynamoGraphDeployment", {"components": COMPONENTS}, "spec.components[0].podTemplate", [6]),
