@@ -64,6 +64,7 @@ def test_a_certificate_is_shown_with_its_names_and_dates(tmp_path):
     assert (found.not_after, found.days_left, found.result.status) == (NOW + timedelta(days=90), 89, "ok")
     assert found.not_before == NOW - CLOCK_SKEW
     assert "name-0.example" in console(certificate=tmp_path / "tls.crt").get("/health").text
+    assert check_certificate(tmp_path / "tls.crt", NOW + timedelta(days=100)).days_left == -10
     (tmp_path / "tls.crt").write_bytes(make_ca(HOSTILE, NOW).certificate)
     page = console(certificate=tmp_path / "tls.crt").get("/health").text
     assert "<script>alert" not in page
