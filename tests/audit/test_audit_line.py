@@ -1,16 +1,19 @@
 """An audit line has at most 32 KiB for every request, and can always be read as a decision."""
 
+from dataclasses import fields
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
 from tests.audit.recording import recorded
+from tests.docs.generated import DOCS
 from tests.review.test_review import SNAPSHOTS
 from tests.reviewing import request
-from webhook.audit.decision import parse_decision
+from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.writer import MAX_LINE, Exchange, line
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.size import MAX_CONTAINERS
@@ -51,6 +54,11 @@ def test_a_line_is_limited_and_has_the_id_the_verdict_and_the_rules(data: st.Dat
     assert decision is not None
     assert (decision.id, decision.uid, decision.allowed) == ("0123456789ab", uid, not denied)
     assert {(v.rule, v.level) for v in decision.findings} == {(v.rule, v.level) for v in found}
+
+
+def test_each_key_of_a_line_is_in_the_documentation():
+    table = (DOCS / "audit.md").read_text().partition("\nA line has at most")[0]
+    assert [key for each in fields(Decision) if f"`{(key := to_camel(each.name))}`" not in table] == []
 
 
 def test_a_line_has_what_the_request_says():

@@ -70,7 +70,7 @@ def test_a_decision_has_the_facts_that_the_terminal_shows(tmp_path: Path):
     line = {**LINES[1], "enforcement": "audit", "dryRun": True, "clientVerified": True}
     page = get_page(console_client(write(tmp_path / "log", [line])), "/decisions/1")
     found = facts(read_decision(line))
-    assert {*found} == {"request", "client", "enforcement", "took", "review"}
+    assert {*found} >= {"request", "client", "enforcement", "took", "review"}
     assert all(text in page.text for text in found.values())
 
 
