@@ -54,7 +54,7 @@ bench: $(READY) ## measure engine, throughput, latency, memory, and the expressi
 	@$(BIN)/python -m tests.bench
 
 # In this order: what is printed and recorded later shows what was written before.
-regenerate: $(READY) ## make all generated files anew, minutes: read the difference before you commit it
+regenerate: $(READY) ## make all generated files anew: read the difference before you commit it
 	@$(BIN)/python -m tests.rules
 	@$(BIN)/vgpu-webhook test --update webhook/rules/examples docs/examples/policy-tests >/dev/null
 	@$(BIN)/vgpu-webhook manifests > build.tmp && mv build.tmp deploy/base/webhook-configurations.yaml
