@@ -27,7 +27,7 @@ test: $(READY) ## the checks, then all tests that need no cluster; minutes
 
 quick: export PYTHONDONTWRITEBYTECODE =
 quick: $(READY) ## style, types, and the tests of the core: for a change of one rule
-	@echo "style, types, tests of the core: half a minute on two idle cores, the first time a minute"
+	@echo "style, types, tests of the core: half a minute on two cores that do nothing else, the first time a minute"
 	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-core
 
 check-core: $(READY)
