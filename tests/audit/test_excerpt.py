@@ -98,9 +98,6 @@ def test_any_json_is_malformed_or_has_an_excerpt(pod: dict[str, Any]):
     json.dumps(kept)
 
 
-# --- node selectors and affinity ---------------------------------------------------------------------------------
-
-
 def selector_of(pod: dict[str, Any]) -> Any:
     return PodView(pod).selector
 

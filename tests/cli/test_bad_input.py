@@ -74,9 +74,6 @@ def test_a_file_that_may_not_be_opened(command, run, tmp_path, monkeypatch):
     assert "x: Permission denied; let this user read it" in error_line(run(*command, tmp_path / "x"))
 
 
-# --- options --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def usage_error(run):
     """Run a command that fails with exit code 2; returns its standard error."""
@@ -113,8 +110,6 @@ def test_the_name_of_a_file_is_no_utf_8(command, shown, run, monkeypatch, tmp_pa
     result = run(*command.split(), ".")
     assert (result.code, shown in result.out) == (1, True)
 
-
-# --- streams --------------------------------------------------------------------------------------------------------
 
 SAMPLES = "webhook/samples"
 REPORTS = [  # commands that handle errors of their input files, and some that read no file

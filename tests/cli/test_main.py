@@ -127,9 +127,6 @@ def test_ctrl_c(monkeypatch, run):
     assert run(COMMAND).code == ExitCode.INTERRUPTED == 128 + signal.SIGINT
 
 
-# --- completion -----------------------------------------------------------------------------------------------------
-
-
 @each_case(
     ("words", "offered"), [("", list(COMMANDS)), ("certs ", ["ensure", "bind", "show"]), ("manifests -o j", ["json"])]
 )

@@ -99,8 +99,6 @@ def test_only_decisions_about_one_pod_are_a_pair(tmp_path: Path, lines: list[Any
     assert pairs(console_client(write(tmp_path / "log", lines)), len(lines)) == expected
 
 
-# --- a database that other processes fill --------------------------------------------------------------------------------
-
 STORED = [(line, decision) for line in sample.lines() if (decision := parse_decision(line)) is not None]
 
 

@@ -76,9 +76,6 @@ def test_settings_that_are_too_long_are_refused(client: Any, settings: list[str]
     assert "settings" in replay(client, 400, settings=settings)["message"]
 
 
-# --- the pages --------------------------------------------------------------------------------------------------------
-
-
 def test_the_page_of_a_decision_replays_it(client: Any):
     (link,) = [each for each in get_page(client, "/decisions/8").links("/decisions/") if each.endswith("/replay")]
     assert "The same" in get_page(client, link).text

@@ -125,9 +125,6 @@ def test_a_file_of_almost_ten_megabytes(run, write):
     assert (result.code, result.lines[0]["object"]) == (0, raw)
 
 
-# --- output to a terminal -------------------------------------------------------------------------------------------
-
-
 def hostile_pod():
     raw = pod(HOSTILE, limits=vgpus(1, 1000, 101), metadata={"namespace": HOSTILE, "annotations": {HOSTILE: HOSTILE}})
     raw["spec"]["containers"][0]["name"] = HOSTILE

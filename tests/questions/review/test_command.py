@@ -113,8 +113,6 @@ def test_the_result_does_not_depend_on_the_hash_seed(tmp_path):
     assert b"memory-above-card" in printed
 
 
-# --- `--cluster` gives the same result as the files that kubectl prints from that cluster ----------------------------------
-
 NAMES = ("fleet", "device-config", "policy", "queues", "quotas", "device-classes")
 FILES = {name: SAMPLES / f"{name}.yaml" for name in NAMES}
 WITH_FILES = [word for name, file in FILES.items() for word in (f"--{name}", file)]

@@ -44,8 +44,6 @@ def test_the_nodes_that_a_selector_matches_as_json(run, write):
     assert selected(selecting(limits, "NotIn", "a")) == {"names": ["n-b", "n-c", "n-d"], "nodes": 4}
 
 
-# --- JSON -----------------------------------------------------------------------------------------------------------
-
 SHAPE_KEYS = ["names", "nodes", "selected", "mode", "kinds", "placement", "slices", "refusal", "change"]
 
 

@@ -106,9 +106,6 @@ def test_a_recorded_review_is_left_as_it_is(run, write):
     assert recorded.read_text() == (RECORDED / "cores-only.json").read_text()
 
 
-# --- every repair, in every style -----------------------------------------------------------------------------------
-
-
 class Indented(yaml.SafeDumper):
     """Indents lists below their keys."""
 

@@ -14,8 +14,6 @@ from webhook.cli.main import main
 from webhook.questions.review.text import FORMATS
 from webhook.settings.sources import SAMPLES
 
-# --- the action -----------------------------------------------------------------------------------------------------
-
 
 def review(tmp_path: Path, folder: Path = SAMPLES, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Run the last step of the action as a runner does, with the command of this environment."""
@@ -69,9 +67,6 @@ def test_the_action_names_the_outputs_of_the_command():
     for output in ("github", "sarif", "junit", "text", "json"):
         assert output in described
         assert output == "text" or output in FORMATS
-
-
-# --- other integrations -----------------------------------------------------------------------------------------------
 
 
 def test_the_pre_commit_hook_runs_a_command_on_the_changed_files():

@@ -32,9 +32,6 @@ def test_what_a_terminal_would_obey_or_hide_is_escaped(run, write, output):
     assert holder["name"] == name, "programs read what it is"
 
 
-# --- a cluster ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def cluster(tmp_path):
     with ApiServer() as api:
