@@ -12,13 +12,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import conditions, decisions, engine, growth, hostile, live, memory, peers, siege, throughput
+from tests.bench import conditions, decisions, engine, growth, live, memory, peers, siege, throughput
 from tests.ledger import record
 
 Part = Callable[[Path, int, int], int | None]  # returns 1 if something is missing, or beyond its bounds
 PARTS: dict[str, Part] = {
     "engine": lambda *_: engine.report(),
-    "hostile": lambda *_: hostile.report(),
     "server": throughput.report,
     "peers": peers.report,
     "live": lambda directory, seconds, _: live.report(directory, 10 * seconds),

@@ -104,13 +104,9 @@ def _gang() -> bytes:
 GANG = _gang()
 
 
-def admission_of(snapshot: Snapshot) -> Admission:
-    metrics = Metrics()
-    return Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
-
-
 def _endpoints(snapshot: Snapshot) -> list[Callable[[bytes], object]]:
-    answer = admission_of(snapshot).answer
+    metrics = Metrics()
+    answer = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics).answer
     return [
         partial(lambda path, body: answer(path, body, client_verified=True), path) for path in ("/mutate", "/validate")
     ]

@@ -1,4 +1,4 @@
-"""The audit log on a page: the list, its filters and links, one decision; a hundred thousand of them."""
+"""The audit log on a page: the list, its filters and links, one decision."""
 
 import re
 from pathlib import Path
