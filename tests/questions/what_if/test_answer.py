@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.rows import has
-from tests.questions.why.clusters import MEMORY, Cluster, gpu_node, group, node, replicated, written
+from tests.questions.what_if.test_agreement import Naive
+from tests.questions.why.clusters import MEMORY, NAMES, Cluster, gpu_node, group, node, replicated, written
 from tests.reviewing import DATA, calls_of
 from tests.strategies import gpushare_node
 from webhook import names
@@ -259,28 +260,17 @@ def test_nodes_that_are_alike_are_judged_once(change):
 # --- against a slow scheduler -----------------------------------------------------------------------------------------
 
 
-def outcomes(cards, pods):
-    """Which pods may start: the sets of their names, over all choices of nodes.
-
-    Args:
-        cards: of each node, the (slices, memory, cores) that each card has left; the last card is tried first.
-        pods: (name, number, memory, cores), in the scheduler's order.
-    """
+def outcomes(nodes, pods):
+    """Which pods (name, amounts) may start, one after the other: the sets of their names, over all choices of nodes."""
     if not pods:
         return {frozenset()}
-    (name, number, memory, cores), *rest = pods
+    (name, wanted), *rest = pods
     found = set()
-    for at_node, left in enumerate(cards):
-        after, taken = list(left), 0
-        for at in reversed(range(len(left))):
-            slices, has, percent, split = left[at]
-            alone = cores == 100 and slices < split
-            if taken < number and slices and has >= memory and percent >= cores and not alone and (percent or cores):
-                after[at] = (slices - 1, has - memory, percent - cores, split)
-                taken += 1
-        if taken == number:
-            found |= {each | {name} for each in outcomes([*cards[:at_node], after, *cards[at_node + 1 :]], rest)}
-    return found or outcomes(cards, rest)
+    for at, naive in enumerate(nodes):
+        after = naive.copy()
+        if after.place(wanted) is not None:
+            found |= {each | {name} for each in outcomes([*nodes[:at], after, *nodes[at + 1 :]], rest)}
+    return found or outcomes(nodes, rest)
 
 
 @given(
@@ -295,11 +285,12 @@ def test_what_starts_is_what_a_slow_scheduler_starts(shapes, pods):
     metadata = ("creationTimestamp", "name")
     queue = sorted(pods, key=lambda raw: (-raw["spec"]["priority"], *(raw["metadata"][key] for key in metadata)))
     assert [one.name for one in found.waiting] == [raw["metadata"]["name"] for raw in queue]
-    wanted, usual = [], ((names.VGPU_NUMBER, 1), (names.VGPU_MEMORY, MEMORY), (names.VGPU_CORES, 0))
+    wanted = []
     for raw in queue:
         limits = raw["spec"]["containers"][0]["resources"]["limits"]
-        wanted.append((raw["metadata"]["name"], *(int(limits.get(key, amount)) for key, amount in usual)))
-    possible = outcomes([[(split, MEMORY, 100, split)] * count for count, split in shapes], wanted)
+        amounts = {key: int(limits[name]) for key, name in NAMES.items() if name in limits}
+        wanted.append((raw["metadata"]["name"], amounts))
+    possible = outcomes([Naive("vgpu", count, MEMORY, split) for count, split in shapes], wanted)
     starts = {one.name for one in found.waiting if one.after is Fate.STARTS}
     may = starts | {one.name for one in found.waiting if one.after is Fate.DEPENDS}
     assert any(starts <= each <= may for each in possible)
