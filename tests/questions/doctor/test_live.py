@@ -13,6 +13,7 @@ from webhook.errors import ClusterError
 from webhook.questions.doctor.facts import Facts, HttpResponse, ObjectKind, Unread, namespace_of
 from webhook.questions.doctor.gather import api_path, facts_from_cluster
 from webhook.questions.doctor.registry import examine
+from webhook.questions.doctor.volcano import CONFIG_NAMESPACE_VARIABLE
 from webhook.results import Status
 
 READYZ = "/api/v1/namespaces/vgpu-webhook/services/https:vgpu-webhook:443/proxy/readyz"
@@ -59,7 +60,9 @@ def test_a_live_cluster_gives_the_results_of_its_objects(gather):
 def test_only_the_needed_objects_are_requested(gather, api):
     gather()
     paths = [seen.path for seen in api.requests]
-    assert [path for path in paths if paths.count(path) > 1] == ["/api/v1/pods"] * 2  # pending pods, and bound pods
+    assert [path for path in paths if paths.count(path) > 1] == ["/api/v1/pods"] * 2
+    pending, bound = (seen.query["fieldSelector"] for seen in api.requests_for("/api/v1/pods"))
+    assert (pending, bound[:15]) == ("status.phase=Pending", "spec.nodeName!=")
     assert [path for path in paths if "secrets" in path] == ["/api/v1/namespaces/vgpu-webhook/secrets/vgpu-webhook-tls"]
     namespaces = {path.split("/")[4] for path in paths if path.endswith("/configmaps")}
     assert namespaces == {"kube-system", "volcano-system", "vgpu-webhook"}
@@ -70,13 +73,15 @@ def test_no_private_key_is_kept(gather):
     assert secret["data"].keys() == {"tls.crt"}
 
 
-def test_the_device_config_is_read_from_the_namespace_in_the_schedulers_arguments(gather, api):
+def test_the_device_config_is_read_from_the_places_that_the_scheduler_and_the_device_plugin_name(gather, api):
     objects = healthy()
+    plugin = objects["DaemonSet/kube-system/volcano-device-plugin"]
+    plugin["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": CONFIG_NAMESPACE_VARIABLE, "value": "own"}]
     conf = objects["ConfigMap/volcano-system/volcano-scheduler-configmap"]
     text = conf["data"]["volcano-scheduler.conf"].replace("CMNamespace: kube-system", "CMNamespace: gpu")
-    put(api, {"": conf | {"data": {"volcano-scheduler.conf": text}}})
+    put(api, {"": plugin, "conf": conf | {"data": {"volcano-scheduler.conf": text}}})
     assert [result.status for result in check_results("device-config", gather())] == [Status.BROKEN]
-    assert api.requests_for("/api/v1/namespaces/gpu/configmaps")
+    assert all(api.requests_for(f"/api/v1/namespaces/{namespace}/configmaps") for namespace in ("gpu", "own"))
 
 
 @pytest.mark.parametrize(
