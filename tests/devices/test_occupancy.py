@@ -334,7 +334,7 @@ def untaken(phase, taken="allocating", reason="", **metadata):
         (untaken("Running"), LedgerRule.NOT_TAKEN),
         (bound("p", "gpu-a", {names.VGPU_IDS: "GPU-0,NVIDIA,1,0:", names.VGPU_NODE: "gpu-a"}), None),
         (bound("p", "gpu-a", limits={"cpu": "1"}), None),
-        (bound("p", "gpu-a", phase="Succeeded"), None),
+        (bound("p", "gpu-a", phase="Failed"), None),
         (bound("p", ""), None),
         (bound("p", "elsewhere"), None),
         (assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:", **GONE), None),

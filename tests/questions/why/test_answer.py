@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.questions.why.clusters import A100, Cluster, conf, gpu_node, group, pod, written
-from tests.strategies import node_json, register
+from tests.strategies import gpushare_node, node_json, register
 from webhook import names
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.usage import report
@@ -20,12 +20,19 @@ FITS, WAITS, NEVER = WaitVerdict.FITS_NOW, WaitVerdict.NOT_NOW, WaitVerdict.NEVE
 HELD = written(name="old", namespace="team-a", node="gpu-a", slices={0: (60000, 50), 1: (60000, 50)})
 
 
-@pytest.mark.parametrize(("minutes", "locks", "verdict"), [(1, True, WAITS), (6, True, FITS), (1, False, FITS)])
-def test_a_locked_node_takes_no_pod_for_five_minutes(minutes, locks, verdict):
-    node = gpu_node("gpu-a")
+SHARES = {"VGPUEnable": None, "GPUNumberEnable": True}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "locks", "more", "verdict"),
+    [(1, True, {}, WAITS), (6, True, {}, FITS), (1, False, {}, FITS), (1, True, SHARES, FITS)],
+)
+def test_a_locked_node_takes_no_pod_with_vgpus_for_five_minutes(minutes, locks, more, verdict):
     since = datetime.now(UTC) - timedelta(minutes=minutes)
-    node["metadata"]["annotations"]["hamivgpu"] = f"{since:%FT%TZ}"
-    found = Cluster([node], scheduler=conf(NodeLockEnable=locks)).why(pod(number=1))
+    nodes = [gpu_node("gpu-a"), gpushare_node("shared", 2, 32000)]
+    for node in nodes:
+        node["metadata"]["annotations"] = node["metadata"].get("annotations", {}) | {"hamivgpu": f"{since:%FT%TZ}"}
+    found = Cluster(nodes, scheduler=conf(NodeLockEnable=locks, **more)).why(pod(**{"gpus" if more else "number": 1}))
     assert found.verdict is verdict
     assert ("locked for at most" in str(found.reasons)) is (verdict is WAITS)
 
