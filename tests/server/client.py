@@ -38,8 +38,10 @@ def context(ca: Path) -> ssl.SSLContext:
 
 
 class Connection:
-    def __init__(self, port: int, tls: ssl.SSLContext, host: str = "localhost", timeout: float = SECONDS) -> None:
-        raw = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    def __init__(
+        self, port: int, tls: ssl.SSLContext, host: str = "localhost", timeout: float = SECONDS, own: str = "127.0.0.1"
+    ) -> None:
+        raw = socket.create_connection(("127.0.0.1", port), timeout, (own, 0))
         try:
             self.socket = tls.wrap_socket(raw, server_hostname=host)
         except BaseException:

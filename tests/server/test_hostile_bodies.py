@@ -17,6 +17,7 @@ import pytest
 
 from tests.hostile_bodies import MARKS, Body, bodies, containers, pod, review, template, vcjob, with_value
 from tests.reviewing import snapshot
+from tests.server.client import Connection, context
 from tests.server.conftest import Start
 from tests.server.program import until
 from tests.server.reviews import GOOD, admission_response
@@ -28,8 +29,9 @@ from webhook.server.admission import (
     DIRECT_BYTES,
     DIRECT_TEMPLATES,
     MAX_WAITING,
-    MAX_WAITING_UNTRUSTED,
+    MAX_WAITING_SHARE,
     SETTING_BYTES,
+    STRANGERS,
     Admission,
 )
 from webhook.server.framing import MAX_BODY
@@ -65,10 +67,10 @@ def admission(tmp_path: Any, metrics: Metrics) -> Admission:
     )
 
 
-async def post(admission: Admission, path: str, body: bytes, *, trusted: bool = True) -> tuple[int, Any]:
+async def post(admission: Admission, path: str, body: bytes, source: str | None = None) -> tuple[int, Any]:
     """Review a body as the server does."""
     answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-    admission.review(path, body, lambda *answer: answered.set_result(answer), client_verified=False, trusted=trusted)
+    admission.review(path, body, lambda *answer: answered.set_result(answer), source)
     status, response = await answered
     return status, orjson.loads(response)
 
@@ -162,27 +164,40 @@ def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, me
     assert counted in metrics.exposition().decode()
 
 
-@pytest.mark.parametrize(("trusted", "most"), [(True, MAX_WAITING), (False, MAX_WAITING_UNTRUSTED)])
-def test_too_many_large_reviews_wait_outside(admission: Admission, trusted: bool, most: int):
+@pytest.mark.parametrize(
+    ("sources", "most"),
+    [
+        ([None], MAX_WAITING),
+        (["10.0.0.1", "10.0.0.2"], MAX_WAITING),
+        (["10.0.0.1"], MAX_WAITING_SHARE),
+        ([STRANGERS], MAX_WAITING_SHARE),
+    ],
+)
+def test_too_many_large_reviews_wait_outside(admission: Admission, sources: list[str | None], most: int):
     large = pod(*containers(900, {names.VGPU_NUMBER: "1"}))
 
     async def all_of_them() -> None:
-        reviews = [post(admission, "/mutate", large, trusted=trusted) for _ in range(most + 2)]
+        reviews = [post(admission, "/mutate", large, sources[at % len(sources)]) for at in range(most + 2)]
         assert sorted(status for status, _ in await asyncio.gather(*reviews)) == [200] * most + [429] * 2
 
     for _ in range(2):  # nothing of the first ones waits any more
         asyncio.run(all_of_them())
 
 
-def test_strangers_with_large_bodies_leave_room_for_a_client_that_had_a_review(start: Start):
-    """16 connections send bodies that are refused after a while, each again as soon as it was answered."""
+DENSE = with_value(b"[" + b'"ab",' * 240_000 + b'"ab" ]')
+
+
+@pytest.mark.parametrize(("body", "own", "status"), [(DENSE, "127.0.0.1", 413), (LARGE, "127.0.0.2", 200)])
+def test_strangers_with_large_bodies_leave_room_for_a_client_that_had_a_review(
+    start: Start, body: bytes, own: str, status: int
+):
+    """16 connections send bodies, each again as soon as it was answered; those of valid reviews have had one, too."""
     program, statuses, ended = start("--audit-log", ""), [], threading.Event()
-    dense = with_value(b"[" + b'"ab",' * 240_000 + b'"ab" ]')
 
     def flood() -> None:
-        with program.connect() as stranger:
+        with Connection(program.port, context(program.ca), own=own) as stranger:
             while not ended.is_set():
-                statuses.append(stranger.post("/validate", dense).status)
+                statuses.append(stranger.post("/validate", body).status)
 
     with program.connect() as canary, ThreadPoolExecutor(16) as strangers:
         admission_response(canary.post("/mutate", GOOD))
@@ -194,7 +209,7 @@ def test_strangers_with_large_bodies_leave_room_for_a_client_that_had_a_review(s
             ended.set()
     for each in floods:
         each.result()
-    assert set(statuses) == {413, 429}
+    assert set(statuses) == {status, 429}
 
 
 def peak_growth(body: bytes) -> int:

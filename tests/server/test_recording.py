@@ -8,7 +8,7 @@ from tests.review.test_review import USUAL
 from tests.server.conftest import SETTINGS, Start
 from tests.server.reviews import admission_response, review
 from tests.server.test_rule_that_raises import AuditLog
-from webhook.server.admission import MAX_UNRECORDED, Admission
+from webhook.server.admission import MAX_UNRECORDED, STRANGERS, Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 
@@ -22,9 +22,7 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
             before = len(log.lines)
             for number in range(size):
                 body = json.dumps(review(f"u-{number}")).encode()
-                admission.review(
-                    "/mutate", body, lambda status, _: statuses.append(status), client_verified=False, trusted=True
-                )
+                admission.review("/mutate", body, lambda status, _: statuses.append(status), STRANGERS)
             assert len(log.lines) - before == size // MAX_UNRECORDED, "nothing is written before the answers are sent"
             await asyncio.sleep(0)
 
@@ -49,8 +47,7 @@ def test_while_lines_wait_each_decision_is_recorded_at_once():
                 "/mutate",
                 json.dumps(review(f"u-{number}")).encode(),
                 lambda *_: None,
-                client_verified=False,
-                trusted=True,
+                STRANGERS,
             )
             if number == 1:
                 await asyncio.sleep(0)

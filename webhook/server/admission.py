@@ -32,7 +32,8 @@ DIRECT_TEMPLATES = 20  # likewise pod templates of a workload, of which each may
 _TEMPLATE = b'"containers":'
 SETTING_BYTES = 1 << 20  # a larger body has no text that is read, and is reviewed with large bodies
 MAX_WAITING = 12  # large bodies that are reviewed or wait for it, and as many settings
-MAX_WAITING_UNTRUSTED = 8  # of these, from clients that are neither verified nor have had a review answered
+MAX_WAITING_SHARE = 8  # of these, from one source
+STRANGERS: Final = ""  # the source of clients that are neither verified nor have had a review answered
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
@@ -52,13 +53,19 @@ class ReviewThread:
 
     Attributes:
         executor: runs the reviews.
-        waiting: the number of bodies that are reviewed or wait for it.
+        waiting: the sources of the bodies that are reviewed or wait for it.
     """
 
     def __init__(self, name: str) -> None:
         """Take the name of the thread."""
         self.executor = ThreadPoolExecutor(1, name)
-        self.waiting = 0
+        self.waiting: list[str | None] = []
+
+    def has_room(self, source: str | None) -> bool:
+        """Whether one more body of a source may wait: strangers leave the last places to others, and so does each address."""
+        if len(self.waiting) >= (MAX_WAITING_SHARE if source == STRANGERS else MAX_WAITING):
+            return False
+        return source is None or self.waiting.count(source) < MAX_WAITING_SHARE
 
 
 class Answered(NamedTuple):
@@ -256,7 +263,7 @@ class Admission:
         if length is not None and length > MAX_BODY:
             raise TooLarge(f"the body has {length} bytes; {MAX_BODY} are the most that is read")
 
-    def review(self, path: str, body: bytes, answer: Answer, *, client_verified: bool, trusted: bool) -> None:
+    def review(self, path: str, body: bytes, answer: Answer, source: str | None) -> None:
         """Review a complete body: at once; a large one, many templates and a setting in a thread, which blocks no event loop.
 
         The decision is recorded when the answer was sent: the API server does not wait for it.
@@ -265,13 +272,13 @@ class Admission:
             path: one of ENDPOINTS.
             body: an AdmissionReview.
             answer: called once, in the event loop.
-            client_verified: the client's certificate was verified.
-            trusted: it may take the last places among the bodies that wait.
+            source: of whom large bodies are counted together: the address of a client that had a review answered, STRANGERS
+                for all that had none, None for a client whose certificate was verified, of which they are not counted.
         """
         if path == SETTINGS_PATH or len(body) > DIRECT_BYTES or body.count(_TEMPLATE) > DIRECT_TEMPLATES:
-            self._review_in_thread(path, body, answer, client_verified, trusted)
+            self._review_in_thread(path, body, answer, source)
             return
-        status, response, decision = self._decide(path, body, client_verified)
+        status, response, decision = self._decide(path, body, source is None)
         if decision is not None:
             if not self._unrecorded:
                 asyncio.get_running_loop().call_soon(self.record)
@@ -280,19 +287,19 @@ class Admission:
         if len(self._unrecorded) >= MAX_UNRECORDED or not self._written:
             self.record()
 
-    def _review_in_thread(self, path: str, body: bytes, answer: Answer, client_verified: bool, trusted: bool) -> None:
+    def _review_in_thread(self, path: str, body: bytes, answer: Answer, source: str | None) -> None:
         thread = self._settings if path == SETTINGS_PATH and len(body) <= SETTING_BYTES else self._large
-        if thread.waiting >= (MAX_WAITING if trusted else MAX_WAITING_UNTRUSTED):
+        if not thread.has_room(source):
             answer(*self.refuse(path, Busy("too many large reviews at the same time; try again")))
             return
-        thread.waiting += 1
+        thread.waiting.append(source)
 
         def finish(future: asyncio.Future[tuple[int, bytes]]) -> None:
-            thread.waiting -= 1
+            thread.waiting.remove(source)
             if not future.cancelled():
                 answer(*future.result())
 
-        task = partial(self._answer_large, path, body, client_verified)
+        task = partial(self._answer_large, path, body, source is None)
         asyncio.get_running_loop().run_in_executor(thread.executor, task).add_done_callback(finish)
 
     def _answer_large(self, path: str, body: bytes, client_verified: bool) -> tuple[int, bytes]:

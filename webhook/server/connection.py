@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from webhook.errors import RequestError, TooLarge, TooSlow
-from webhook.server.admission import ENDPOINTS, Busy, MethodNotAllowed
+from webhook.server.admission import ENDPOINTS, STRANGERS, Busy, MethodNotAllowed
 from webhook.server.budget import PIECE_BYTES, ConnectionUsage, MemoryBudget
 from webhook.server.framing import MAX_BODY, ChunkedBody, Head, read_head, read_seconds
 from webhook.server.tls import verified_client
@@ -45,10 +45,12 @@ class Transport(Protocol):
     Attributes:
         usage: the memory that the connection uses.
         tls: the TLS object.
+        address: of the peer.
     """
 
     usage: ConnectionUsage
     tls: ssl.SSLObject
+    address: str
 
     def write(self, data: bytes) -> None:
         """Send."""
@@ -76,7 +78,7 @@ class HttpConnection:
         self._budget = worker.budget
         self._loop = worker.loop
         self._transport: Transport | None = transport  # None once the connection is lost
-        self._usage = transport.usage
+        self._usage, self._address = transport.usage, transport.address
         self._client = verified_client(transport.tls)
         self._usage.verified = self._client is not None
         self._received = b""  # and not yet read
@@ -221,9 +223,9 @@ class HttpConnection:
         if self._head.path in ENDPOINTS:
             self._reviewing = True
             body, self._body = b"".join(self._body), []
-            verified, trusted = self._client is not None, not self._usage.untrusted
-            review = self._service.admission.review
-            review(self._head.path, body, self._reviewed, client_verified=verified, trusted=trusted)
+            trusted = STRANGERS if self._usage.untrusted else self._address
+            source = trusted if self._client is None else None
+            self._service.admission.review(self._head.path, body, self._reviewed, source)
         else:
             self._send(*self._service.admission.page(self._head.path))
 

@@ -23,6 +23,7 @@ class TlsTransport(asyncio.Protocol):
     Attributes:
         usage: the memory that the connection uses.
         tls: the TLS object.
+        address: of the peer.
     """
 
     def __init__(self, worker: ServingWorker) -> None:
@@ -32,6 +33,7 @@ class TlsTransport(asyncio.Protocol):
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self.tls = worker.tls_context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.address = ""
         self._socket: Any = None  # an asyncio.Transport from `connection_made` on
         self._protocol: HttpConnection | None = None  # None until the handshake is complete
         self._closing_since = 0.0
@@ -42,6 +44,7 @@ class TlsTransport(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Register the connection with the budget."""
         self._socket = transport
+        self.address = str((transport.get_extra_info("peername") or [""])[0])
         transport.set_write_buffer_limits(high=UNREAD_BYTES)
         self._budget.open(self, self._worker.loop.time())
 
