@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.devices.explaining import Explaining, config_with_chips, format_change, is_cut_short, requesting
 from tests.devices.vgpu.test_explain import node
 from tests.devices.vgpu.test_explain import pod as vgpu
@@ -169,6 +170,19 @@ def test_memory_above_an_npu_books_nothing_if_no_rule_refuses_it():
     ]
 
 
+@each_case(
+    "family,raw,node",
+    [
+        ("mindcluster", mindcluster(0), chips(32)),
+        ("gpushare", gpushare((None, 0)), FOUR),
+        ("vgpu", vgpu((None, None, 9)), CARDS),
+    ],
+)
+def test_a_pod_that_requests_nothing_is_not_explained(family, raw, node):
+    (explanation,) = Explaining(family, [node], CONFIG).explain(raw)
+    assert explanation.shapes is None
+
+
 @pytest.mark.parametrize("raw, steps", [(gpushare((None, 90), (None, 30)), 2), (gpushare((1,), **ELSEWHERE), 0)])
 def test_an_interrupted_search_is_reported(raw, steps):
     (explained,) = Explaining("gpushare", [FOUR], CONFIG).explain(raw, ChangeSearch(steps))
@@ -180,14 +194,6 @@ def test_the_number_of_explained_shapes_is_bounded():
     nodes = [cards(1, at + 1, name=f"n{at}") for at in range(60)]
     (explanation,) = Explaining("gpushare", nodes, CONFIG).explain(gpushare((1,)))
     assert (len(explanation.shapes), explanation.more) == (MAX_SHAPES, 60 - MAX_SHAPES)
-
-
-@pytest.mark.parametrize(
-    "family,raw,node", [("mindcluster", mindcluster(0), chips(32)), ("gpushare", gpushare((None, 0)), FOUR)]
-)
-def test_a_pod_that_requests_nothing_is_not_explained(family, raw, node):
-    (explanation,) = Explaining(family, [node], CONFIG).explain(raw)
-    assert explanation.shapes is None
 
 
 # --- explanations and the engine --------------------------------------------------------------------------------------
