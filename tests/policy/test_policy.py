@@ -67,7 +67,13 @@ def test_every_setting_is_read():
     assert (added.versions, added.plural, added.is_whole) == (("v1",), "policies", True)
     assert [template.path for template in added.templates] == ["spec.template", "spec.groups[*].workers.*.template"]
     assert len(policy.workload_kinds) == len(WORKLOAD_KINDS) + 1
-    assert policy.digest != default_policy().digest
+
+
+def test_every_setting_changes_the_digest():
+    alone = [{key: NOT_DEFAULT[key]} for key in NOT_DEFAULT if not key.startswith("schedulerName")]
+    alone += [{}, {"schedulerNames": ["volcano", "a"]}, {"toleration": None}, {"trustedUsers": []}]
+    alone += [{"rules": {"card-count": "off"}}, {"namespaces": [{"match": ["a"], "exempt": True}]}]
+    assert len({parse(document).digest for document in alone}) == len(alone)
 
 
 def test_the_toleration_can_be_null():

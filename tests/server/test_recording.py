@@ -13,6 +13,11 @@ from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 
 
+def begin_review(admission: Admission, number: int, statuses: list[int]) -> None:
+    body = json.dumps(review(f"u-{number}")).encode()
+    admission.review("/mutate", body, lambda status, _: statuses.append(status), STRANGERS)
+
+
 def test_the_lines_of_one_turn_are_written_together_after_the_answers():
     log, metrics = AuditLog(), Metrics()
     admission = Admission(ServerState(USUAL), [log], metrics)
@@ -21,8 +26,7 @@ def test_the_lines_of_one_turn_are_written_together_after_the_answers():
         for size in sizes:
             before = len(log.lines)
             for number in range(size):
-                body = json.dumps(review(f"u-{number}")).encode()
-                admission.review("/mutate", body, lambda status, _: statuses.append(status), STRANGERS)
+                begin_review(admission, number, statuses)
             assert len(log.lines) - before == size // MAX_UNRECORDED, "nothing is written before the answers are sent"
             await asyncio.sleep(0)
 
@@ -43,12 +47,7 @@ def test_while_lines_wait_each_decision_is_recorded_at_once():
 
     async def turn() -> None:
         for number in range(4):
-            admission.review(
-                "/mutate",
-                json.dumps(review(f"u-{number}")).encode(),
-                lambda *_: None,
-                STRANGERS,
-            )
+            begin_review(admission, number, [])
             if number == 1:
                 await asyncio.sleep(0)
 

@@ -309,26 +309,18 @@ def test_a_change_soon_after_another_waits_for_the_pause(api: ApiServer, cluster
         until(lambda: cards() == 6)
 
 
-def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
+def test_the_scheduler_its_queues_and_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
+    queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
+    served = {"kind": "DeviceClass", "metadata": {"name": "whole"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    api.put(CLASSES, served)
     with running(watch({}, cluster), patience=30) as watcher:
         assert watcher.snapshot.target.scheduler is None
         assert source(watcher, "scheduler configuration").digest == "unknown"
         api.put(config_maps("volcano-system"), config_map("volcano-scheduler-configmap", {"mine.conf": SPREAD}))
         until(lambda: watcher.snapshot.target.policies == ("spread",))
         assert source(watcher, "scheduler configuration").digest == watcher.snapshot.digests["scheduler"]
-
-
-def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
-    watcher = watch({}, cluster)
-    queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
-    with running(watcher, patience=30):
         api.put(QUEUES, queue)
-        until(
-            lambda: (
-                watcher.snapshot.collections.queues is not None
-                and "research" in watcher.snapshot.collections.queues.by_name
-            )
-        )
+        until(lambda: (queues := watcher.snapshot.collections.queues) and "research" in queues.by_name)
         assert source(watcher, "list of queues").digest == watcher.snapshot.digests["queues"]
         assert source(watcher, "list of queues").source == SourceStatus("the API server")
         before = watcher.snapshot
@@ -338,6 +330,14 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
         assert watcher.snapshot.collections.queues.by_name["research"] is before.collections.queues.by_name["research"]
         api.put(QUEUES, {**queue, "status": {"state": "Closed"}})
         until(lambda: not watcher.snapshot.collections.queues.by_name["research"].is_open)
+        until(lambda: watcher.snapshot.collections.classes.by_resource == {"example.com/gpu": "whole"})
+        assert watcher.snapshot.collections.classes.complete
+        assert source(watcher, "list of DeviceClasses").source.problem is None
+        api.put(CLASSES, {**served, "metadata": {"name": "odd"}, "spec": {"extendedResourceName": 5}})
+        until(lambda: not watcher.snapshot.collections.classes.complete)
+        assert source(watcher, "list of DeviceClasses").source.problem == (
+            "DeviceClass odd: spec.extendedResourceName is no text"
+        )
 
 
 @pytest.mark.parametrize(
@@ -366,22 +366,6 @@ def test_what_cannot_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions,
     assert len(api.requests_for(path)) == 1, "they are retried much later"
 
 
-def test_device_classes_are_followed(api: ApiServer, cluster: ClusterOptions):
-    api.put(
-        CLASSES,
-        {"kind": "DeviceClass", "metadata": {"name": "whole"}, "spec": {"extendedResourceName": "example.com/gpu"}},
-    )
-    with running(watch({}, cluster), patience=30) as watcher:
-        until(lambda: watcher.snapshot.collections.classes.by_resource == {"example.com/gpu": "whole"})
-        assert watcher.snapshot.collections.classes.complete
-        assert source(watcher, "list of DeviceClasses").source.problem is None
-        api.put(CLASSES, {"kind": "DeviceClass", "metadata": {"name": "odd"}, "spec": {"extendedResourceName": 5}})
-        until(lambda: not watcher.snapshot.collections.classes.complete)
-        assert source(watcher, "list of DeviceClasses").source.problem == (
-            "DeviceClass odd: spec.extendedResourceName is no text"
-        )
-
-
 def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: ClusterOptions):
     quota = {"kind": "ResourceQuota", "spec": {"hard": {"limits.volcano.sh/vgpu-memory": 1000}}}
     for namespace in ("team-a", "team-b"):
@@ -392,9 +376,8 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
         assert (watcher.snapshot.collections.quotas, api.requests_for(QUOTAS)) == (None, [])
         put_policy(api, "{}")
         until(lambda: watcher.snapshot.collections.quotas is not None)
-        assert [
-            len(watcher.snapshot.collections.quotas.of(namespace)) for namespace in ("team-a", "team-b", "team-c")
-        ] == [1, 1, 0]
+        found = watcher.snapshot.collections.quotas
+        assert [len(found.of(f"team-{letter}")) for letter in "abc"] == [1, 1, 0]
         assert source(watcher, "list of quotas").digest == watcher.snapshot.digests["quotas"]
         put_policy(api, "rules: {quota-memory: off}")
         until(lambda: watcher.snapshot.collections.quotas is None)
