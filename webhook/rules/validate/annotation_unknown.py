@@ -25,6 +25,8 @@ CLOSE = 0.9  # how similar two names are, from 0 to 1: two other letters among t
 READ = names.CHOOSING_ANNOTATIONS
 _KNOWN = READ | names.RESERVED_ANNOTATIONS | {names.GPU_UNHEALTHY_IDS}
 _OF_CARDS = (f"{names.VOLCANO_DOMAIN}gpu", f"{names.VOLCANO_DOMAIN}vgpu")
+# What Volcano's job controller writes. Source: volcano `pkg/controllers/job/job_controller_util.go` (createJobPod).
+_OF_JOBS = tuple(f"{names.VOLCANO_DOMAIN}{of}-" for of in ("job", "queue", "task", "template"))
 _UUIDS = re.compile(f"{names.HAMI_PREFIX}(no-)?use-.*-uuid")
 _BEGINNINGS = tuple(sorted({names.HAMI_PREFIX, *(f"{key.partition('/')[0]}/" for key in READ)}))
 
@@ -44,6 +46,5 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
 
 def _unknown(pod: ReviewedPod) -> Iterator[str]:
     resources = pod.config.resources.exact  # which resource-as-annotation reports
-    for key in pod.view.annotations:
-        if key.lower().startswith(_BEGINNINGS) and key not in _KNOWN and key not in resources and len(key) <= MAX_KEY:
-            yield key
+    short = (key for key in pod.view.annotations if key.lower().startswith(_BEGINNINGS) and len(key) <= MAX_KEY)
+    return (key for key in short if not (key in _KNOWN or key in resources or key.startswith(_OF_JOBS)))
