@@ -135,16 +135,16 @@ class Index:
         compared: int = MAX_COMPARED,
     ) -> None:
         """Take the nodes, and the limits MAX_REMEMBERED, MAX_LISTED and MAX_COMPARED."""
-        fleet = tuple(nodes)
+        every = tuple(nodes)
         self._remembered = remembered
         self._most_compared = compared
-        self.names = tuple([node.name for node in fleet])
-        self._all_nodes = (1 << len(fleet)) - 1
+        self.names = tuple([node.name for node in every])
+        self._all_nodes = (1 << len(every)) - 1
         self._by_name: dict[str, list[int]] = {}
         self._known: dict[NodeSelector, int] = {}
         self._labelled: dict[str, int] = {}
         holders: dict[str, dict[str, list[int]]] = {}
-        for number, node in enumerate(fleet):
+        for number, node in enumerate(every):
             for key, value in node.labels.items():
                 holders.setdefault(key, {}).setdefault(value, []).append(number)
         self._by_label: dict[str, dict[str, Holders]] = {

@@ -490,7 +490,7 @@ class EffectiveSettings:
     cards: CardLimits | None = None
 
     def within_limits(self, role: Role, amount: int, factor: int = 1) -> int:
-        """The amount nearest to a default that a container may request of a role, in units of a factor; else the default."""
+        """The amount nearest to a default that the limits allow, in units of a factor; the default if that would be 0."""
         if role not in self.limits:
             return amount
         least, most = self.limits[role]

@@ -85,7 +85,7 @@ def unoffered(pod: ReviewedPod, *, now: bool = False) -> list[UnjudgedDevice]:
 
 
 def _absent(pod: ReviewedPod, *, now: bool = False) -> set[str]:
-    """Their names."""
+    """The names of what `unoffered` finds."""
     fleet, config, served = pod.cluster.known_fleet, pod.cluster.config, pod.cluster.collections.served
     if fleet is None or not pod.foreign or not pod.cluster.knows_offers:
         return set()

@@ -324,9 +324,9 @@ def _message_of(rule: ModuleType, template: str, **fields: str) -> str:
 def _of_each(kind: str, variable: str, condition: str, message: str, containers: str = "variables.judged") -> str:
     """The messages about the elements of a list of each of these containers: one text a container."""
     listed = f"c.raw.{kind}"
-    matches = f"has({listed}) && {listed}.exists({variable}, {condition})"
+    some = f"has({listed}) && {listed}.exists({variable}, {condition})"
     texts = f"{listed}.map({variable}, {condition}, {message}).join({text(BETWEEN)})"
-    return f"{containers}.filter(c, {matches}).map(c, {texts})"
+    return f"{containers}.filter(c, {some}).map(c, {texts})"
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------

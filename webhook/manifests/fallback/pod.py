@@ -81,8 +81,8 @@ def containers_of(kind: str) -> str:
 
 def roles(config: DeviceConfig) -> str:
     """What the resource names mean on this pod: name to family and role."""
-    roles = config.roles.items()
-    meanings = {name: map_of({"family": text(family), "role": text(role)}) for name, (family, role) in roles}
+    named = config.roles.items()
+    meanings = {name: map_of({"family": text(family), "role": text(role)}) for name, (family, role) in named}
     usual = map_of({name: meaning for name, meaning in meanings.items() if name in config.roles_for({})})
     labels, key = "variables.pod.metadata.labels", text(names.RING_CONTROLLER)
     served = f"has({labels}) && {key} in {labels} && {labels}[{key}] == {text(names.RING_CONTROLLER_310P)}"
