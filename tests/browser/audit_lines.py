@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from tests.browser.console import SAMPLES
+from webhook.settings.sources import SAMPLES
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
 PAIRS = list(zip(LINES[::2], LINES[1::2], strict=True))  # the decisions of mutate and validate about each pod

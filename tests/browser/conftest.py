@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser.chromium import REQUIRED, chromium, missing
-from tests.browser.console import SAMPLE, SAMPLES, Console
 from tests.browser.user import User
-from tests.server.program import Authority
+from tests.console.running import Running, running
+from tests.server.program import Authority, until
+from webhook.settings.sources import SAMPLES
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -34,22 +36,24 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority(tmp_path_factory.mktemp("tls")).certificate
 
 
-def sample(home: Path, certificate: Path, *options: str) -> Iterator[Console]:
-    """A console on a copy of the sample log, to which tests may append."""
+def sample(home: Path, certificate: Path, *options: str) -> Iterator[Running]:
+    """A console on a copy of the sample log, to which tests may append. A graceful end would wait for the browser."""
     audit = home / "audit.jsonl"
     shutil.copy(SAMPLES / "audit.jsonl", audit)
-    started = Console(audit, certificate, home / "stderr", (*SAMPLE, *options))
-    yield started
-    started.close()
+    read = ["--audit-log", str(audit), "--tls-cert", str(certificate)]
+    with running(*read, *options, last=signal.SIGQUIT) as console:
+        console.audit = audit
+        until(lambda: b'"caughtUp":true' in console.get("/api/v1/decisions?limit=1"))
+        yield console
 
 
 @pytest.fixture(scope="session")
-def console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Console]:
+def console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Running]:
     yield from sample(tmp_path_factory.mktemp("console"), certificate)
 
 
 @pytest.fixture(scope="session")
-def policy_console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Console]:
+def policy_console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Running]:
     """Another console, with the sample policy. A test that stops it starts it again."""
     yield from sample(tmp_path_factory.mktemp("policy"), certificate, "--policy", str(SAMPLES / "policy.yaml"))
 
@@ -65,7 +69,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield started
 
 
-def use(console: Console, driver: Chrome) -> Iterator[User]:
+def use(console: Running, driver: Chrome) -> Iterator[User]:
     """A user of a console. Fails if the browser logs an error or the console loads anything from another host."""
     user = User(driver, console.address)
     user.reset()
@@ -75,12 +79,12 @@ def use(console: Console, driver: Chrome) -> Iterator[User]:
 
 
 @pytest.fixture
-def user(console: Console, driver: Chrome) -> Iterator[User]:
+def user(console: Running, driver: Chrome) -> Iterator[User]:
     yield from use(console, driver)
 
 
 @pytest.fixture
-def policy_user(policy_console: Console, driver: Chrome) -> Iterator[User]:
+def policy_user(policy_console: Running, driver: Chrome) -> Iterator[User]:
     driver.get("about:blank")  # the page of the test before may still send requests to the other console
     yield from use(policy_console, driver)
     driver.get("about:blank")

@@ -1,5 +1,6 @@
 """The pictures in docs/images: `make screenshots` takes them anew."""
 
+import signal
 import sys
 import tempfile
 from base64 import b64decode
@@ -9,9 +10,9 @@ from typing import NamedTuple
 
 from tests.browser.audit_lines import append, history
 from tests.browser.chromium import chromium, missing
-from tests.browser.console import Console
 from tests.browser.user import User
-from tests.server.program import Authority
+from tests.console.running import running
+from tests.server.program import Authority, until
 
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WIDTH = 1200  # pixels
@@ -74,15 +75,13 @@ def main() -> int:
         home = Path(directory)
         audit = home / "audit.jsonl"
         append(audit, *history(days=3, a_day=150))
-        console = Console(audit, Authority(home).certificate, home / "stderr", options=OPTIONS)
-        try:
-            with chromium(home / "chromium") as driver:
-                for name, picture in SHOWN.items():
-                    data = take(User(driver, console.address), picture)
-                    (PICTURES / f"{name}.webp").write_bytes(data)
-                    sys.stdout.write(f"{name}.webp: {len(data) / 1000:.0f} kB\n")
-        finally:
-            console.close()
+        read = ["--audit-log", str(audit), "--tls-cert", str(Authority(home).certificate)]
+        with running(*read, usual=OPTIONS, last=signal.SIGQUIT) as console, chromium(home / "chromium") as driver:
+            until(lambda: b'"caughtUp":true' in console.get("/api/v1/decisions?limit=1"))
+            for name, picture in SHOWN.items():
+                data = take(User(driver, console.address), picture)
+                (PICTURES / f"{name}.webp").write_bytes(data)
+                sys.stdout.write(f"{name}.webp: {len(data) / 1000:.0f} kB\n")
     return 0
 
 

@@ -6,8 +6,8 @@ from selenium.webdriver import Keys
 from selenium.webdriver.support.select import Select
 
 from tests.browser.audit_lines import append, refused
-from tests.browser.console import Console
 from tests.browser.user import User
+from tests.console.running import Running
 
 ROWS = "[data-rows] tr"
 NAMESPACES = f"{ROWS} td:nth-child(3)"
@@ -102,7 +102,7 @@ def test_a_row_opens_the_decision_and_replay_shows_what_would_change(user: User)
     user.sees("Changed")
 
 
-def test_many_decisions_have_pages_and_back_returns_to_the_same_page(user: User, console: Console):
+def test_many_decisions_have_pages_and_back_returns_to_the_same_page(user: User, console: Running):
     names = [f"many-{number}" for number in range(230)]
     append(console.audit, *[refused(name=name, namespace="many") for name in names])
     user.open("/decisions?namespace=many")

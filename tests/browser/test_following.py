@@ -1,13 +1,15 @@
 """Following the log: new decisions appear without a reload, and a console that stops is reported."""
 
+import signal
+
 from selenium.webdriver import Keys
 
 from tests.browser.audit_lines import LINES, append, refused
-from tests.browser.console import Console
 from tests.browser.test_decisions import OBJECTS, ROWS
 from tests.browser.test_hostile import BROUGHT, TEXTS
 from tests.browser.test_playground import EDITOR, TOO_MANY
 from tests.browser.user import User
+from tests.console.running import Running
 from webhook.texts import visible
 
 NEWS = "[data-news]"
@@ -25,7 +27,7 @@ RESTARTED = """
 """
 
 
-def test_new_decisions_appear_on_top_without_a_reload(user: User, console: Console):
+def test_new_decisions_appear_on_top_without_a_reload(user: User, console: Running):
     user.open("/decisions")
     user.js(HERE)
     user.click("[data-follow]")
@@ -39,7 +41,7 @@ def test_new_decisions_appear_on_top_without_a_reload(user: User, console: Conso
     user.driver.back()
 
 
-def test_only_decisions_that_match_the_filter_appear(user: User, console: Console):
+def test_only_decisions_that_match_the_filter_appear(user: User, console: Running):
     user.open("/decisions?namespace=followed")
     user.sees("No decision matches")
     user.click("[data-follow]")
@@ -49,7 +51,7 @@ def test_only_decisions_that_match_the_filter_appear(user: User, console: Consol
     user.until(lambda: user.find("[data-follow]").get_attribute("aria-pressed") == "false")
 
 
-def test_hostile_names_appear_as_text(user: User, console: Console):
+def test_hostile_names_appear_as_text(user: User, console: Running):
     user.open("/decisions?namespace=hostile*")
     scripts = user.js(BROUGHT)[1]
     user.js(HERE)
@@ -78,7 +80,7 @@ def test_hostile_names_appear_as_text(user: User, console: Console):
         assert "\u202e" not in user.text()
 
 
-def follow(user: User, console: Console, namespace: str) -> None:
+def follow(user: User, console: Running, namespace: str) -> None:
     """Follow the decisions in a namespace that has one decision."""
     append(console.audit, refused(namespace=namespace, name="first"))
 
@@ -91,7 +93,7 @@ def follow(user: User, console: Console, namespace: str) -> None:
     user.sees("Nothing new", NEWS)
 
 
-def test_new_rows_wait_while_the_user_reads(user: User, console: Console):
+def test_new_rows_wait_while_the_user_reads(user: User, console: Running):
     follow(user, console, "waiting")
     user.js("document.querySelector('[data-rows] a.row').focus()")
     append(console.audit, *[refused(namespace="waiting")] * 2)
@@ -101,14 +103,14 @@ def test_new_rows_wait_while_the_user_reads(user: User, console: Console):
     user.until(lambda: len(user.all(ROWS)) == 3)
 
 
-def test_rows_do_not_pile_up(user: User, console: Console):
+def test_rows_do_not_pile_up(user: User, console: Running):
     follow(user, console, "busy")
     append(console.audit, *[refused(namespace="busy")] * 800)
     user.sees("800 new", NEWS)
     assert len(user.all(ROWS)) == 500
 
 
-def test_the_two_decisions_of_a_pod_become_one_row(user: User, console: Console):
+def test_the_two_decisions_of_a_pod_become_one_row(user: User, console: Running):
     follow(user, console, "paired")
     repair, verdict = ({**line, "namespace": "paired"} for line in LINES[:2])
     append(console.audit, repair)
@@ -125,7 +127,7 @@ def test_the_two_decisions_of_a_pod_become_one_row(user: User, console: Console)
     assert user.texts(ROWS) == live  # the server makes the same row
 
 
-def test_another_filter_is_followed_from_there(user: User, console: Console):
+def test_another_filter_is_followed_from_there(user: User, console: Running):
     follow(user, console, "narrowed")
     user.write("[name=name]", "nine")
     user.press(Keys.ENTER)
@@ -134,7 +136,7 @@ def test_another_filter_is_followed_from_there(user: User, console: Console):
     user.until(lambda: user.texts(OBJECTS) == ["Pod/nine"])
 
 
-def test_a_stopped_console_is_reported_and_followed_again_later(policy_user: User, policy_console: Console):
+def test_a_stopped_console_is_reported_and_followed_again_later(policy_user: User, policy_console: Running):
     user, console = policy_user, policy_console
     user.open("/decisions")
     user.click("[data-follow]")
@@ -142,7 +144,7 @@ def test_a_stopped_console_is_reported_and_followed_again_later(policy_user: Use
     try:
         with user.tab():
             user.open("/")
-            console.close()
+            console.end(signal.SIGQUIT)
             user.paste(EDITOR, TOO_MANY)
             user.sees("The console does not answer. Is it still running?")
         user.sees("The console does not answer; trying again", NEWS)
@@ -153,7 +155,7 @@ def test_a_stopped_console_is_reported_and_followed_again_later(policy_user: Use
     user.browser_errors()  # requests that failed while the console was stopped
 
 
-def test_following_continues_once_a_restarted_console_has_read_its_log(user: User, console: Console):
+def test_following_continues_once_a_restarted_console_has_read_its_log(user: User, console: Running):
     follow(user, console, "restarted")
     user.js(RESTARTED)
     user.sees("is reading the log", NEWS)

@@ -7,8 +7,8 @@ from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
-from tests.browser.console import SAMPLES
 from tests.browser.user import User
+from webhook.settings.sources import SAMPLES
 
 EDITOR = "#manifest"
 VERDICT = "#result .verdict h2"
