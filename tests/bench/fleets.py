@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from tests.strategies import node_json, register
+from webhook import names
+
 CARDS = (
     ("NVIDIA-NVIDIA GeForce RTX 4090", 24564),
     ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920),
@@ -13,32 +16,19 @@ COUNTS = (1, 2, 4, 8)
 
 
 def node(number: int, shapes: int) -> dict[str, Any]:
-    """One node as `kubectl get node -o json` prints it, with only the fields that are read."""
+    """One node with only the fields that are read."""
     shape = number % shapes
-    card, memory = CARDS[shape % len(CARDS)]
-    count = COUNTS[shape // len(CARDS) % len(COUNTS)]
-    register = "".join(f"GPU-{number:06d}-{index:02d},10,{memory},{card},true,hami-core:" for index in range(count))
-    allocatable = {
-        "volcano.sh/vgpu-number": str(10 * count),
-        "volcano.sh/vgpu-memory": str(memory * count),
-        "volcano.sh/vgpu-cores": str(100 * count),
-    }
-    labels = {
+    card, count = CARDS[shape % len(CARDS)], COUNTS[shape // len(CARDS) % len(COUNTS)]
+    each = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: card[1], names.VGPU_CORES: 100}
+    offers = {name: str(amount * count) for name, amount in each.items()}
+    made = node_json(f"gpu-{number}", register([card] * count, prefix=f"GPU-{number:06d}"), offers)
+    made["metadata"]["labels"] = {
         "kubernetes.io/hostname": f"gpu-{number}",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/zone": f"zone-{number % 3}",
         "node.kubernetes.io/instance-type": f"gpu.{shape}",
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": f"gpu-{number}",
-            "labels": labels,
-            "annotations": {"volcano.sh/node-vgpu-register": register},
-        },
-        "status": {"allocatable": allocatable},
-    }
+    return made
 
 
 def fleet(nodes: int, shapes: int = 20) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def _objects(size: int) -> Iterator[dict[str, Any]]:
             node = number % size
             card = number // size % COUNTS[node % SHAPES // len(CARDS)]
             amount = 500 * (1 + number * 7 % 5)
-            ids = f"GPU-{node:06d}-{card:02d},NVIDIA,{amount},5:"
+            ids = f"GPU-{node:06d}-{card},NVIDIA,{amount},5:"
             annotations = {names.VGPU_IDS: ids, names.VGPU_NODE: f"gpu-{node}"}
             place = {"namespace": f"team-{number // 200}", "node": f"gpu-{node}", "annotations": annotations}
             yield pod(number=1, memory=amount, cores=5, **place)

@@ -64,6 +64,11 @@ def test_a_repair_and_its_validation_are_a_pair(client: Any):
     assert pairs(client, 16) == [number + 1 if number % 2 else number - 1 for number in range(1, 17)]
 
 
+def test_of_two_pods_that_are_alike_each_has_its_own_repair(tmp_path: Path):
+    client = console_client(write(tmp_path / "log", [LINES[0], LINES[0], LINES[1], LINES[1]]))
+    assert [entry["repair"] for entry in get_decisions(client)["entries"]] == [2, 1, None, None]
+
+
 WHO = {key: LINES[0][key] for key in ("user", "namespace")}
 LONG = {
     "operation": "CREATE",
