@@ -155,7 +155,9 @@ def _whole_cards(cores: Fraction, word: Word) -> dict[Role, Fraction]:
     """What a container requests whose cores are whole cards, with all their memory."""
     cards = cores / CARD_CORES
     if cards.denominator != 1:
-        raise Untranslatable(f"{word.name} counts whole cards from {CARD_CORES} on; write less, or a multiple of {CARD_CORES}")
+        raise Untranslatable(
+            f"{word.name} counts whole cards from {CARD_CORES} on; write less, or a multiple of {CARD_CORES}"
+        )
     return {Role.NUMBER: cards, Role.CORES: _WHOLE}
 
 
