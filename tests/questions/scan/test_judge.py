@@ -19,7 +19,7 @@ from webhook.inputs.documents import Document
 from webhook.pod.owners import subject_of
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
-from webhook.questions.scan.tally import MAX_REASONS, OTHER_REASONS, Tally
+from webhook.questions.scan.tally import MAX_REASONS, OTHER_DEVICES, OTHER_REASONS, Tally
 from webhook.review.endpoints import mutate
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
@@ -97,6 +97,7 @@ def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
     assert (toleration.rule, toleration.level) == ("toleration", "warn")
     assert toleration.message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
     assert (cores.rule, cores.level) == ("cores-range", "deny")
+    assert ("scheduler-name", "warn") in findings_of(raw, snapshot(only_rules("foreign-scheduler=warn")))
 
 
 def test_findings_after_a_repair_are_reported_too():
@@ -207,7 +208,7 @@ def test_pods_of_one_owner_with_the_same_finding_are_one_row():
         raw = owned("StatefulSet", "db")
         raw["metadata"]["name"] = f"db-{name}"
         raw["spec"]["schedulerName"] = "volcano" if name == "c" else "other"
-        tally.add(judged(raw), Document("", raw))
+        tally.add(judged(raw)._replace(not_judged=[f"{at}" for at in range(MAX_REASONS + 2)]), Document("", raw))
     for number in range(MAX_REASONS + 2):
         tally.leave(f"namespace n{number} is exempt")
     assert [(row.finding and row.finding.rule, row.pods, row.example) for row in tally.rows()] == [
@@ -215,7 +216,7 @@ def test_pods_of_one_owner_with_the_same_finding_are_one_row():
         (None, 1, "db-c"),
     ]
     assert (tally.pods, tally.requesting, sum(tally.left.values())) == (3, 3, MAX_REASONS + 2)
-    assert tally.left[OTHER_REASONS] == 2
+    assert (tally.left[OTHER_REASONS], tally.not_judged[OTHER_DEVICES]) == (2, 6)
     assert tally.findings == tally.objects == {"deny": 2}
 
 
