@@ -102,7 +102,7 @@ def command(
     limits: ServerLimits = LIMITS,
     pace: Pace = PACE,
 ) -> None:
-    """Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files take effect without a restart."""
+    """Serve /mutate, /validate, /settings, /healthz, /readyz and /metrics over HTTPS. Changed files need no restart."""
     configure_logging(log_level, log_format)
     files, cluster = settings
     made, ca = None, None
