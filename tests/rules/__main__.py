@@ -40,4 +40,4 @@ with chdir(FIELD):
         with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):
             main(["review", "-o", "json", *shlex.split(header(text)["args"]), path.name])
         if answers := [json.loads(line) for line in printed.getvalue().splitlines()]:
-            path.write_text(re.sub(r"(?m)^(# answer: *)[\w-]+", rf"\g<1>{worst(answers)}", text, count=1))
+            path.write_text(re.sub(r"(?m)^# answer: *[\w-]*", f"# answer: {worst(answers)}", text, count=1))
