@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.audit.test_excerpt import rich_pods
-from tests.reviewing import request
+from tests.reviewing import request, snapshot
 from webhook import names
 from webhook.audit.writer import Exchange, line
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.nodes import read_node
 from webhook.pod.environment import HIDDEN
-from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import mutate, review, validate
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.settings.snapshot import SnapshotInputs
 
 SECRET = "s3cr3t"
 LEVELS = {"rules": dict.fromkeys(DEFAULT_LEVELS, "deny")}  # as many findings as possible
@@ -27,9 +24,8 @@ LEVELS = {"rules": dict.fromkeys(DEFAULT_LEVELS, "deny")}  # as many findings as
 
 def _snapshot(**settings: Any) -> Any:
     config = parse_device_config({"nvidia": {"defaultGPUNum": 1, "defaultMemory": 100, **settings}}, "test")
-    node = read_node(strategies.node_json("n", strategies.register([("NVIDIA-Tesla T4", 15360)])), config)
-    assert node is not None
-    return SnapshotInputs(config, parse_policy(LEVELS, "test"), [node]).snapshot()
+    node = strategies.node_json("n", strategies.register([("NVIDIA-Tesla T4", 15360)]))
+    return snapshot(config=config, raw=[node], **LEVELS)
 
 
 SNAPSHOTS = [_snapshot(), _snapshot(overwriteEnv=True)]

@@ -6,11 +6,9 @@ from typing import Any
 import orjson
 
 from tests.audit import sample
-from tests.console.conftest import OPEN, Fixed, sample_parts
+from tests.console.conftest import OPEN, client_of
 from tests.console.pages import Page, get_json
 from webhook.audit.follower import LogFollower
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 
 LINES = [orjson.loads(line) for line in sample.lines(sample.POLICY)]
 API = "/api/v1/decisions"
@@ -31,7 +29,7 @@ def read(file: Path) -> LogFollower:
 
 
 def console_client(follower: LogFollower | None) -> Any:
-    return create_app(ConsoleState(Fixed(sample_parts(sample.POLICY)), follower)).test_client()
+    return client_of(log=follower, policy=sample.POLICY)
 
 
 def get_decisions(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:

@@ -87,10 +87,14 @@ def sample_state() -> ConsoleState:
     return ConsoleState(settings, followed=followed(sample_sources(settings)))
 
 
+def client_of(settings: Any = None, log: Any = None, policy: Policy | None = None, **work: Any) -> FlaskClient:
+    """Asks a console with these settings, or the sample's with a policy; a log, and what is followed, by question."""
+    return create_app(ConsoleState(settings or Fixed(sample_parts(policy)), log, work)).test_client()
+
+
 def judging(*rules: str) -> FlaskClient:
     """A browser, and a console that makes these checks alone."""
-    policy = parse_policy(only_rules(*rules), "the test's policy")
-    return create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
+    return client_of(policy=parse_policy(only_rules(*rules), "the test's policy"))
 
 
 @pytest.fixture(autouse=True)
@@ -109,4 +113,4 @@ def state():
 @pytest.fixture(scope="module")
 def client():
     """Asks as a browser on this machine would; no request changes the console."""
-    return create_app(ConsoleState(Fixed(sample_parts()))).test_client()
+    return client_of()

@@ -29,12 +29,10 @@ from tests.audit import sample
 from tests.cli.conftest import only_rules
 from tests.cli.rows import Loader, flat, has, texts_of
 from tests.console.audit_lines import LINES, write
-from tests.console.conftest import FORM, PAGE, Fixed, followed, sample_parts, sample_sources
+from tests.console.conftest import FORM, PAGE, Fixed, client_of, followed, sample_parts, sample_sources
 from tests.console.nodes import vgpu_node
 from tests.console.pages import Page
 from tests.questions import is_removed
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.policy.policy import parse_policy
 
 KEYS = {*re.findall(r"(?m)^\w+|(?<=`)(?:needs|answered|post|form|json|head|options|delete)", __doc__ or "")}  # of a row
@@ -64,8 +62,7 @@ def console(home: Path, policy: Any = None, only: str = "", log: str = "", pods:
         parts = replace(parts, nodes=nodes and [vgpu_node(name, *map(tuple, cards)) for name, *cards in nodes])
     settings = Fixed(parts)
     follower = write(home / "audit.jsonl", LINES) if log else None
-    state = ConsoleState(settings, follower, followed(sample_sources(settings)) if pods else {})
-    return create_app(state).test_client()
+    return client_of(settings, follower, **(followed(sample_sources(settings)) if pods else {}))
 
 
 def check(client: Any, step: dict[str, Any]) -> None:

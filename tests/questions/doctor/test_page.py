@@ -13,14 +13,12 @@ import pytest
 from certs.pki import CLOCK_SKEW, make_ca, make_leaf
 from tests.clock import Clock
 from tests.console.audit_lines import read
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, client_of, sample_parts
 from tests.console.pages import get_json
 from tests.console.rows import page_rows
 from tests.questions import needs
 from webhook.audit.follower import LogFollower
 from webhook.cluster.watcher import SettingsWatcher
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
 from webhook.questions.doctor.certificate import check_certificate
 from webhook.questions.doctor.examiner import Examiner
@@ -42,8 +40,7 @@ def gather_samples():
 
 
 def console(settings=None, decisions=None, **examined):
-    followed = {"doctor": Examined(**examined)}
-    return create_app(ConsoleState(settings or Fixed(sample_parts()), decisions, followed)).test_client()
+    return client_of(settings, decisions, doctor=Examined(**examined))
 
 
 health, doctor_results = partial(get_json, path="/health"), partial(get_json, path="/health/doctor")

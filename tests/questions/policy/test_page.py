@@ -7,14 +7,12 @@ import orjson
 import pytest
 
 from tests.console.audit_lines import LINES, get_page, write
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, client_of, sample_parts
 from tests.questions import needs
 from webhook.audit.database import Database
 from webhook.audit.decision import parse_decision
 from webhook.audit.follower import DecisionSource
 from webhook.audit.store import MAX_POLICIES, DecisionStore
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.policy.policy import parse_policy
 from webhook.questions.policy.page import PolicyKeeper
 
@@ -41,8 +39,7 @@ def store(tmp_path: Path):
 def test_a_decision_leads_to_its_policy_and_to_when_it_changed(store: DecisionStore):
     store.add([made_with(OLD, 1), made_with("<script>", 2), made_with(None, 2)])
     store.add([made_with(NEW.digest, 3), made_with(OLD, 0), made_with(OLD, 2)])
-    state = ConsoleState(Fixed(sample_parts(NEW)), DecisionSource(store))
-    client = create_app(state).test_client()
+    client = client_of(log=DecisionSource(store), policy=NEW)
     assert get_page(client, "/decisions/1").links("/policies/") == [f"/policies/{OLD}", f"/policies/{NEW.digest}"]
     assert get_page(client, "/decisions/2").links("/policies/") == [f"/policies/{NEW.digest}"]
     assert get_page(client, "/health").links("/policies/") == [f"/policies/{NEW.digest}"]
@@ -60,8 +57,7 @@ def test_the_content_is_kept_when_another_policy_comes_into_use(store: DecisionS
     keeper.keep()
     settings.inputs = sample_parts(parse_policy({}, "test"))
     keeper.keep()
-    state = ConsoleState(settings, DecisionSource(store))
-    page = get_page(create_app(state).test_client(), f"/policies/{NEW.digest}")
+    page = get_page(client_of(settings, DecisionSource(store)), f"/policies/{NEW.digest}")
     assert "card-count: warn" in page.text
     assert ", in use now" not in page.text
 
@@ -73,7 +69,7 @@ def test_the_latest_policies_are_kept(store: DecisionStore):
 
 @needs("doctor")
 def test_without_decisions_the_policy_in_use_is_shown(tmp_path: Path):
-    client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
+    client = client_of()
     (link,) = get_page(client, "/health").links("/policies/")
     assert "every key has its default" in get_page(client, link).text
     follower = write(tmp_path / "audit.jsonl", LINES)

@@ -10,11 +10,9 @@ import pytest
 import yaml
 
 from tests.cases import each_case
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, client_of, sample_parts
 from tests.console.nodes import vgpu_node
 from webhook.cli.main import main
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.inputs.parse import parse_stream
 from webhook.questions.review import explain
 from webhook.questions.review import operation as review_api
@@ -153,7 +151,7 @@ def test_the_number_of_explained_pods_is_limited(client):
 
 
 def console_with(nodes):
-    return create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
+    return client_of(Fixed(replace(sample_parts(), nodes=nodes)))
 
 
 def test_long_names_of_cards_are_shortened():

@@ -8,12 +8,10 @@ import pytest
 
 import webhook.console
 from tests.cases import each_case
-from tests.console.conftest import Fixed, judging, sample_parts
+from tests.console.conftest import client_of, judging, sample_parts
 from tests.console.pages import Page
 from tests.console.rows import page_rows
 from tests.questions import needs
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.outcome import WORDS
 from webhook.policy.policy import parse_policy
 from webhook.questions.review import page as playground
@@ -156,8 +154,7 @@ def test_a_mistake_is_shown_beside_its_field(client, fields, field, message):
 
 def test_namespaces_of_the_policy_are_offered():
     entries = [{"match": ["team-a", "b-*"]}, {"match": ["kube-system"], "exempt": True}]
-    parts = sample_parts(parse_policy({"namespaces": entries}, "p"))
-    client = create_app(ConsoleState(Fixed(parts))).test_client()
+    client = client_of(policy=parse_policy({"namespaces": entries}, "p"))
     offered = [each["value"] for each in shown(client.get("/")).all("option") if "-" in each.get("value", "")]
     assert offered[-2:] == ["kube-system", "team-a"]
 

@@ -2,41 +2,33 @@
 
 import copy
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import strategies
+from tests import reviewing, strategies
 from tests.cli.conftest import only_rules, pod, vgpus
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.nodes import read_node
 from webhook.errors import Malformed
 from webhook.existing_objects import Judged, is_scanned, judge, why_left_out
 from webhook.inputs.documents import Document
 from webhook.pod.owners import subject_of
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-from webhook.policy.policy import parse_policy
 from webhook.questions.scan.tally import MAX_REASONS, OTHER_DEVICES, OTHER_REASONS, Tally
 from webhook.review.endpoints import mutate
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.snapshot import Snapshot
 from webhook.wire.codec import creation
 
-
-def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:
-    config = parse_device_config({"nvidia": {"defaultGPUNum": 1}}, "test")
-    node = read_node(strategies.node_json("gpu", strategies.register([("NVIDIA-Tesla T4", 15360)] * 2)), config)
-    assert node is not None
-    return SnapshotInputs(config, parse_policy(policy or {}, "test"), [node]).snapshot()
-
-
+NODE = strategies.node_json("gpu", strategies.register([("NVIDIA-Tesla T4", 15360)] * 2))
+snapshot = partial(reviewing.snapshot, config=parse_device_config({"nvidia": {"defaultGPUNum": 1}}, "test"), raw=[NODE])
 RULES = (
     "cores-range count-missing foreign-scheduler memory-above-card no-eligible-card node-name-set reserved-annotation"
 )
-SNAPSHOT = snapshot(only_rules(*RULES.split()))
+SNAPSHOT = snapshot(**only_rules(*RULES.split()))
 ASSIGNED = {names.VGPU_NODE: "gpu", names.VGPU_IDS: "GPU-0,NVIDIA,1000,0:;", "volcano.sh/bind-phase": "x"}
 
 
@@ -118,9 +110,9 @@ def test_a_repaired_pod_needs_no_other_repair(raw: dict[str, Any]):
 
 
 def test_a_pod_in_an_exempt_namespace_is_left_out():
-    exempt = snapshot({"namespaces": [{"match": ["team"], "exempt": True}]})
+    exempt = snapshot(namespaces=[{"match": ["team"], "exempt": True}])
     assert why_left_out(placed(), exempt) == "namespace team is exempt: the policy exempts it under `namespaces`"
-    assert why_left_out(placed(), snapshot({})) == ""
+    assert why_left_out(placed(), snapshot()) == ""
 
 
 # --- which objects are scanned, and owners --------------------------------------------------------------------------

@@ -9,13 +9,12 @@ import pytest
 import yaml
 
 from tests.cluster.apiserver import ApiServer
-from tests.console.conftest import Fixed, sample_parts, sample_sources
+from tests.console.conftest import Fixed, client_of, sample_parts, sample_sources
 from tests.console.pages import get_json
 from tests.console.rows import page_rows
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState, Sources
+from webhook.console.state import Sources
 from webhook.questions.scan.page import follow
 from webhook.settings.sources import SAMPLE_PODS
 
@@ -27,7 +26,7 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 def console(*files: Path) -> Any:
     sources = sample_sources(Fixed(sample_parts()))
     work = follow(Sources(sources.settings, sources.reader, files))
-    client = create_app(ConsoleState(sources.settings, followed={"scan": work})).test_client()
+    client = client_of(sources.settings, scan=work)
     client.work = work
     return client
 
@@ -50,8 +49,7 @@ def test_without_files_the_pods_of_the_cluster_are_reviewed(tmp_path: Path):
         api.put("/api/v1/pods", *pods)
         credentials = Credentials(api.kubeconfig(tmp_path / "kubeconfig"))
         sources = Sources(Fixed(sample_parts()), connect=lambda: Client(credentials))
-        client = create_app(ConsoleState(sources.settings, followed={"scan": follow(sources)})).test_client()
-        assert scan(client)["pods"] == len(pods)
+        assert scan(client_of(sources.settings, scan=follow(sources)))["pods"] == len(pods)
 
 
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path):

@@ -3,13 +3,11 @@
 from functools import partial
 from html import unescape
 
-from tests.console.conftest import READ, Fixed
+from tests.console.conftest import READ, Fixed, client_of
 from tests.console.nodes import GATES, vgpu_node
 from tests.console.pages import get_json
 from tests.timing import within
 from webhook import names
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.console.texts import ago
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import SnapshotInputs
@@ -22,7 +20,7 @@ CARD = (10, 16_000, "A10")
 
 def console(nodes, policy=None, settings=Fixed):
     inputs = SnapshotInputs(DEVICE_CONFIG.load(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
-    return create_app(ConsoleState(settings(inputs))).test_client()
+    return client_of(settings(inputs))
 
 
 fleet = partial(get_json, path="/fleet")

@@ -3,9 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.console.conftest import Fixed, sample_parts, sample_state
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
+from tests.console.conftest import client_of, sample_state
 from webhook.devices.usage import report
 from webhook.questions.usage.metrics import OTHERS, UsageMetrics
 from webhook.server.metrics import PREFIX
@@ -63,6 +61,6 @@ def test_the_number_of_series_is_limited(usage):
 
 
 def test_without_pods_there_are_no_metrics():
-    response = create_app(ConsoleState(Fixed(sample_parts()))).test_client().get("/metrics")
+    response = client_of().get("/metrics")
     assert response.status_code >= 400
     assert "the console reads no pods" in response.text

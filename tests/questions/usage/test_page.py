@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.console.conftest import Fixed, sample_parts, sample_sources
+from tests.console.conftest import Fixed, client_of, sample_parts, sample_sources
 from tests.console.pages import Page, get_json
 from tests.console.rows import page_rows
 from tests.questions import needs
 from tests.server.program import until
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import BoundPodReader
 from webhook.live.reader import FileReader, Reports
@@ -57,8 +55,7 @@ def pods(settings: Fixed) -> Pods:
 @pytest.fixture
 def client(settings: Fixed, pods: Pods) -> Any:
     hours = count()
-    watcher = UsageWatcher(pods, lambda: 3600.0 * next(hours))
-    return create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
+    return client_of(settings, usage=UsageWatcher(pods, lambda: 3600.0 * next(hours)))
 
 
 usage = partial(get_json, path="/usage")
@@ -145,8 +142,7 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
 
 def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):
     denied = Pods(settings, None, "the pods may not be listed; grant it")
-    watcher = UsageWatcher(denied)
-    client = create_app(ConsoleState(settings, followed={"usage": watcher})).test_client()
+    client = client_of(settings, usage=UsageWatcher(denied))
     shown = page(client, name="gpu-*", namespace="team-a")
     assert "What pods hold is not known." in shown
     assert "grant it" in shown

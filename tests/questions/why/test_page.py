@@ -8,11 +8,9 @@ from itertools import count
 import pytest
 import yaml
 
-from tests.console.conftest import sample_state
+from tests.console.conftest import client_of, sample_state
 from tests.console.rows import page_rows
 from webhook import names
-from webhook.console.app import create_app
-from webhook.console.state import ConsoleState
 from webhook.errors import ClusterError
 from webhook.questions.why.listing import NOT_EXAMINED
 from webhook.settings.sources import SAMPLE_PODS
@@ -75,7 +73,7 @@ class Unreadable:
 
 
 def test_pods_that_may_not_be_listed_are_reported(state):
-    other = create_app(ConsoleState(state.settings, followed={"why": Unreadable()})).test_client()
+    other = client_of(state.settings, why=Unreadable())
     assert other.get("/api/v1/waiting").get_json()["known"] is False
     assert all("403 forbidden" in other.get(path).text for path in ("/why", "/why?pod=a/b"))
 
