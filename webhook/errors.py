@@ -43,8 +43,12 @@ class Malformed(RequestError):
 
     def __init__(self, path: str, expected: str, value: object, found: str = "") -> None:
         """Take the path of the field, what it must be, its value, and what that is; its type, if that is empty."""
+        self.path, self._problem = path, (expected, value, found)
         super().__init__(f"{path or 'the object'} must be {expected}, not {found or json_type(value)}")
-        self.path = path
+
+    def at(self, path: str) -> "Malformed":
+        """The same, for an object that has the field at another path."""
+        return Malformed(path, *self._problem)
 
 
 class WrongMediaType(RequestError):

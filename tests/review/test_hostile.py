@@ -71,8 +71,11 @@ def test_a_malformed_object_is_refused_with_its_path():
         resources = {"limits": {names.VGPU_NUMBER: "1"}}
         return {"spec": {"containers": [{"resources": resources, "securityContext": {"capabilities": capabilities}}]}}
 
+    workflow = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}
+    workflow |= {"spec": {"templates": [{"container": {"resources": {"limits": []}}}]}}
     for raw, message in (
         (None, "request.object must be an object, not null"),
+        (workflow, "spec.templates[0].container.resources.limits must be an object, not a list"),
         ({"spec": {"containers": [{"resources": 0}]}}, "spec.containers[0].resources must be an object, not a number"),
         (capable([]), "spec.containers[0].securityContext.capabilities must be an object, not a list"),
         (capable({"add": "A"}), "spec.containers[0].securityContext.capabilities.add must be a list, not a string"),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import orjson
 
 from webhook.devices.verdict import SearchBudget
+from webhook.errors import Malformed
 from webhook.lenient import at, text
 from webhook.outcome import MAX_FINDINGS, Outcome, PodReview
 from webhook.pod.templates import Template, changed_templates
@@ -63,12 +64,15 @@ def _validate_templates(
         key = _content(template) if len(templates) > 1 else b""
         if key not in judged:
             # The controller may add what a part of a pod lacks, so every repair is made: nothing counts as missing.
-            pod = ReviewedPod(PodView(template.pod), context)
-            if problem := choices.add(pod):
-                notice = left_out(templates, number, problem)
-                break
-            repair = Repair(pod, repairs if template.whole else snapshot.mutations)
-            judged[key] = repair, tuple(findings(repair.pod, effective.for_pod(repair.pod)))
+            try:
+                pod = ReviewedPod(PodView(template.pod), context)
+                if problem := choices.add(pod):
+                    notice = left_out(templates, number, problem)
+                    break
+                repair = Repair(pod, repairs if template.whole else snapshot.mutations)
+                judged[key] = repair, tuple(findings(repair.pod, effective.for_pod(repair.pod)))
+            except Malformed as error:
+                raise error.at(template.field(error.path)) from error
         repair, found = judged[key]
         pods.append(PodReview(repair.received, repair.pod, template))
         if len(notices) < MAX_FINDINGS:
