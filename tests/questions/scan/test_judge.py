@@ -89,7 +89,7 @@ def test_a_problem_that_a_repair_fixes_is_reported_under_the_repair():
     assert (toleration.rule, toleration.level) == ("toleration", "warn")
     assert toleration.message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
     assert (cores.rule, cores.level) == ("cores-range", "deny")
-    assert ("scheduler-name", "warn") in findings_of(raw, snapshot(only_rules("foreign-scheduler=warn")))
+    assert ("scheduler-name", "warn") in findings_of(raw, snapshot(**only_rules("foreign-scheduler=warn")))
 
 
 def test_findings_after_a_repair_are_reported_too():
