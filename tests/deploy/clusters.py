@@ -100,10 +100,11 @@ def has_outcome(outcome: Outcome) -> bool:
 
 def assert_sent(admission_request: dict[str, Any], where: Cluster) -> None:
     """Fails if the API server does not send a request that the webhook would change, warn of or refuse."""
+    missed = "the API server does not send it: add a condition in webhook/manifests/match_conditions.py"
     repaired = outcome_of(mutate, admission_request, where.snapshot)
     if has_outcome(repaired):
-        assert called(where.entries, admission_request, "/mutate")
+        assert called(where.entries, admission_request, "/mutate"), missed
     if repaired.reviewed:
         admission_request = admission_request | {"object": dict(repaired.object)}
     if has_outcome(outcome_of(validate, admission_request, where.snapshot)):
-        assert called(where.entries, admission_request, "/validate")
+        assert called(where.entries, admission_request, "/validate"), missed
