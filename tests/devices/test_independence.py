@@ -1,13 +1,17 @@
 """Nodes of other families do not change the review of a pod."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.reviewing import request, snapshot
+from tests.reviewing import CONFIG, request, snapshot
 from webhook import names
+from webhook.policy.policy import parse_policy
 from webhook.review.endpoints import review
+from webhook.settings.snapshot import SnapshotInputs, read_nodes
 
 FAMILIES = tuple(strategies.node_models)
 RESOURCES = {
@@ -54,3 +58,11 @@ def test_nodes_of_other_families_change_nothing(family, data):
         node["metadata"]["name"] = f"other-{number}"
     place = data.draw(st.integers(0, len(own)))
     assert review_result(pod, [*own[:place], *others, *own[place:]]) == review_result(pod, own)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(st.data())
+def test_a_node_that_has_disappeared_is_of_no_other_family(family, data):
+    nodes = [replace(node, gone=True) for node in read_nodes(data.draw(strategies.mixed_fleets((family,))), CONFIG)]
+    fleet = SnapshotInputs(CONFIG, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes).snapshot().fleet
+    assert {found for found, shapes in fleet.by_family.items() if shapes} <= {family}

@@ -55,8 +55,8 @@ class MindclusterFamily(DeviceFamily[PodAmounts, Device]):
 
     def read(self, node: Node) -> Iterator[NodeState[Device]]:
         """A node that offers AI cores; the last chip may have fewer."""
-        cores, doubt = node.allocatable.get(names.NPU_CORE, 0), node.doubt((names.NPU_CORE,))
-        if cores > 0 or doubt:
+        cores, doubt = node.allocatable.get(names.NPU_CORE), node.doubt((names.NPU_CORE,))
+        if cores is not None and (cores > 0 or doubt):
             cores = max(cores or node.capacity.get(names.NPU_CORE, 0), 0)
             size = _chip_cores_of(node.labels.get(names.NODE_SERVER_TYPE, ""))
             whole, rest = divmod(cores, size)
