@@ -69,19 +69,20 @@ def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_unti
     register = "hami.io/node-register-Ascend999"
     raw = gpu_node("a", 1)
     raw["metadata"]["annotations"][register] = "[]"
-    api.put(NODES, raw)
+    api.put(NODES, raw, gpu_node("gone", 1))
     nodes.follow(CONFIG)
-    until(lambda: states(nodes))
-    until(lambda: api.requests_for(NODES, watch=True))
+    until(lambda: len(states(nodes)) == 2 and api.requests_for(NODES, watch=True))
+    api.delete(NODES, "gone")
+    until(lambda: states(nodes) == [("a", False), ("gone", True)])
     api.fail(NODES, status(503), watch=False)
     nodes.follow(other)
     until(lambda: nodes.reflector.problem)
-    config, (node,) = nodes.read(other)
+    config, (node, _) = nodes.read(other)
     assert config is CONFIG
     assert register not in node.annotations
     api.heal()
     until(lambda: nodes.read(other)[0] is other)
-    (node,) = nodes.read(other)[1]
+    (node,) = nodes.read(other)[1]  # what was read of a node that is gone lacks them, too
     assert register in node.annotations
     lists = len(api.requests_for(NODES, watch=False))
     same = parse_device_config({"vnpus": [chip], "nvidia": {"defaultMemory": 7}}, "test")
