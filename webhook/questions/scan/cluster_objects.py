@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webhook.errors import ClusterError
 from webhook.inputs.documents import Document
+from webhook.lenient import text
 from webhook.pod.workload_kinds import POD, WorkloadKind, WorkloadKinds
 from webhook.texts import and_more
 
@@ -88,5 +89,6 @@ class ClusterObjects:
         for page in self._client.pages(path, limit=PAGE):
             read += len(page.items)
             self._share = read / (read + page.remaining) if page.remaining else None
-            for number, found in enumerate(page.items, read - len(page.items) + 1):
-                yield Document(f"{path}: object {number}", found)
+            for found in page.items:
+                name = "/".join([text(found, "metadata", key) for key in ("namespace", "name")]).lstrip("/")
+                yield Document(f"{path}: {name}", found)
