@@ -31,7 +31,7 @@ quick: $(READY) ## style, types, and the tests of the core: for a change of one 
 	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-core
 
 check-core: $(READY)
-	@$(BIN)/pytest -n auto $(addprefix tests/,rules devices pod wire volcano golden review policy)
+	@$(BIN)/pytest -n auto $(addprefix tests/,rules devices pod wire volcano golden review policy deploy/test_sent.py)
 
 check: $(READY) ## style, types, import layers, at the same time
 	@$(MAKE) --no-print-directory --jobs=3 check-style check-types check-layers
