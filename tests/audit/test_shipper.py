@@ -16,7 +16,6 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 import orjson
-import psycopg
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -408,20 +407,11 @@ def test_a_database_that_never_answers_does_not_hold_up_the_end(postgres: Postgr
     log.write_bytes(line(0))
     program = Killed("decisions", "ship", str(log), url=url, output=tmp_path / "ship.txt")
     until(lambda: "shipping" in program.output.read_text())
-    with psycopg.connect(url, autocommit=True) as connection:
-        others = "SELECT pid FROM pg_stat_activity WHERE datname = 'stopped' AND pid <> pg_backend_pid()"
-        until(lambda: connection.execute(others).fetchall())
-        backends = [pid for (pid,) in connection.execute(others).fetchall()]
-    for pid in backends:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with postgres.frozen():
         with log.open("ab") as file:
             file.write(line(1))
         until(lambda: waits_for(postgres.port))
         assert program.end() == 1
-    finally:
-        for pid in backends:
-            os.kill(pid, signal.SIGCONT)
     assert "the database does not answer" in program.output.read_text()
     again = Killed("decisions", "ship", str(log), url=url, output=tmp_path / "again.txt")
     until(lambda: "shipping" in again.output.read_text())
