@@ -167,7 +167,6 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 def write_in_part(log: Log) -> None:
-    """Write the first 20 bytes of a line."""
     with largest_file(log.path.stat().st_size + 20):
         log.write(1)
 

@@ -58,7 +58,6 @@ IN_ANNOTATIONS = dict.fromkeys(["vault.example.com/token", "password", "kubectl.
 
 
 def with_secrets(pod: dict[str, Any]) -> dict[str, Any]:
-    """A pod with a secret in each field that may have one."""
     pod["spec"] |= IN_SPEC | {"ephemeralContainers": [{"name": "debug"}]}
     pod["metadata"]["annotations"] |= IN_ANNOTATIONS
     pod["metadata"]["managedFields"] = [{"manager": SECRET}]

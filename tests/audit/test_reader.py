@@ -61,6 +61,11 @@ def test_a_request_that_no_rule_reviews_has_its_own_word():
 GOOD = orjson.loads(line("u"))
 
 
+def deep_decision(key: str, nested: str) -> Any:
+    value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'
+    return parse_decision(orjson.dumps({**GOOD, key: 0}).replace(f'"{key}":0'.encode(), f'"{key}":{value}'.encode()))
+
+
 @given(st.sampled_from(sorted(GOOD)), strategies.hostile | strategies.json_values)
 def test_a_line_with_a_changed_field_is_foreign_or_valid(key: str, value: Any):
     value = orjson.loads(json.dumps(value))
@@ -75,9 +80,7 @@ def test_a_line_with_a_changed_field_is_foreign_or_valid(key: str, value: Any):
 @each_case("opening, closing", [("[", "]"), ('{"a":', "}")])
 @each_case("key", ["request", "patch", "digests"])
 def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, closing: str, depth: int):
-    nested = opening * depth + "0" + closing * depth
-    value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'
-    found = parse_decision(orjson.dumps({**GOOD, key: 0}).replace(f'"{key}":0'.encode(), f'"{key}":{value}'.encode()))
+    found = deep_decision(key, opening * depth + "0" + closing * depth)
     assert (found is not None) is (depth < 252)
     if found is not None:
         orjson.dumps(to_record(found))

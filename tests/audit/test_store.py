@@ -92,7 +92,6 @@ def file_of(store: DecisionStore) -> str:
 
 @pytest.fixture(params=["file", "memory", "postgres"])
 def store(request: Any, monkeypatch: pytest.MonkeyPatch):
-    """A small store, which is empty."""
     database = None
     if request.param == "postgres":
         database = Database.at(request.getfixturevalue("postgres").make("small"))

@@ -54,8 +54,6 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The cost of one expression for one request."""
-
     name: str
     cost: int
     microseconds: float
@@ -72,7 +70,6 @@ class Evaluator:
         self._process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def evaluate(self, policies: Iterable[Policy], asked: Json) -> Iterator[Figure]:
-        """What each expression of the policies that read a request costs."""
         for policy in policies:
             if policy.reads(asked):
                 names = [f"condition {one['name']}" for one in policy.expressions["conditions"]]

@@ -70,7 +70,6 @@ def report(directory: Path, count: int = COUNT) -> None:
 
 
 def batched(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Batches of about as many lines as the follower reads at once."""
     while batch := list(islice(lines, BATCH)):
         yield batch
 

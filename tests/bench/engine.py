@@ -88,7 +88,6 @@ SELECTIVE = _selective()
 
 
 def _gang() -> bytes:
-    """The review of a job of 50 tasks with equal templates."""
     review = json.loads((DATA / "reviews" / "vcjob-vgpu-training.json").read_bytes())
     spec = review["request"]["object"]["spec"]
     first = spec["tasks"][0]

@@ -16,7 +16,6 @@ COUNTS = (1, 2, 4, 8)
 
 
 def node(number: int, shapes: int) -> dict[str, Any]:
-    """One node with only the fields that are read."""
     shape = number % shapes
     card, count = CARDS[shape % len(CARDS)], COUNTS[shape // len(CARDS) % len(COUNTS)]
     each = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: card[1], names.VGPU_CORES: 100}

@@ -33,8 +33,6 @@ RECORDED = ("why", "what-if --add")  # in the ledger
 
 
 class Cost(NamedTuple):
-    """What a command took: seconds of CPU time, and MiB."""
-
     seconds: float
     memory: float
 
@@ -84,7 +82,6 @@ sys.exit(code)
 
 
 def _write(directory: Path, size: int) -> list[str]:
-    """The files of a cluster, as options."""
     directory.mkdir()
     objects = list(_objects(size))
     for name, content in (("nodes", fleet(size, SHAPES)), ("pods", {"kind": "List", "items": objects})):

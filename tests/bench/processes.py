@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def family(pid: int) -> list[int]:
-    """A process and its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(descendant for child in children for descendant in family(int(child)))]
 

@@ -66,7 +66,6 @@ def take(user: User, picture: Picture) -> bytes:
 
 
 def main() -> int:
-    """Take all pictures."""
     if lacking := missing():
         sys.stderr.write(f"{lacking}\n")
         return 1

@@ -18,8 +18,6 @@ OWN = ("about", "blob", "chrome", "chrome-error", "data")  # schemes of addresse
 
 
 class User:
-    """A user of one console."""
-
     def __init__(self, driver: Chrome, address: str) -> None:
         self.driver = driver
         self.address = address
@@ -93,7 +91,6 @@ class User:
         ActionChains(self.driver, duration=0).move_to_element(self.find(css)).click().perform()
 
     def follow(self, text: str) -> None:
-        """Click a link with this text."""
         self.driver.find_element(By.LINK_TEXT, text).click()
 
     def press(self, *keys: str) -> None:
@@ -104,7 +101,6 @@ class User:
         ActionChains(self.driver, duration=0).key_down(modifier).send_keys(key).key_up(modifier).perform()
 
     def write(self, css: str, text: str) -> None:
-        """Replace the text of a field by typing."""
         self.click(css)
         self.chord(Keys.CONTROL, "a")
         self.press(text)
@@ -134,7 +130,6 @@ class User:
 
     @contextmanager
     def tab(self) -> Iterator[None]:
-        """A new tab, which is closed at the end."""
         first = self.driver.current_window_handle
         self.driver.switch_to.new_window("tab")
         try:

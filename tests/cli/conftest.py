@@ -65,7 +65,6 @@ def run(capsys, monkeypatch):
 
 @contextmanager
 def _standard_input(content: bytes) -> Iterator[TextIO]:
-    """Make a file with this content standard input."""
     before = os.dup(0)
     with tempfile.TemporaryFile() as file:
         file.write(content)

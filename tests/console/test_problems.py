@@ -15,6 +15,7 @@ from webhook.console import guard
 from webhook.console.app import create_app, pages
 from webhook.console.pages import ConsolePage
 from webhook.console.state import ConsoleState
+from webhook.console.texts import prose
 from webhook.errors import ConfigError
 from webhook.output.json import ResponseModel
 
@@ -102,6 +103,22 @@ def test_head_answers_like_get_without_the_body(client):
         assert head.status_code == full.status_code
         assert head.headers["Content-Type"] == full.headers["Content-Type"]
         assert not head.data
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("plain", "plain"),
+        ("run `vgpu-webhook doctor`, then `a < b`", "run <code>vgpu-webhook doctor</code>, then <code>a &lt; b</code>"),
+        ("`all`", "<code>all</code>"),
+        ("one ` alone <b>", "one ` alone &lt;b&gt;"),
+        ("<script>`<img src=x>`", "&lt;script&gt;<code>&lt;img src=x&gt;</code>"),
+        ("hidden \u202e`\u202e`", "hidden \\u202e<code>\\u202e</code>"),
+        ("", ""),
+    ],
+)
+def test_code_is_marked_and_markup_is_escaped(text, shown):
+    assert str(prose(text)) == shown
 
 
 # --- a real server ------------------------------------------------------------------------------------------------

@@ -100,7 +100,6 @@ class GpuCluster:
         assert done.returncode == 0, done.stderr
 
     def helm(self) -> helm_python.Config:
-        """Helm in the namespace of the webhook."""
         return helm_python.Config(kubeconfig_path=self.cluster.kubeconfig, namespace=NAME)
 
     def forward_console(self) -> str:

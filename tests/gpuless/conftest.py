@@ -15,7 +15,6 @@ from tests.server.program import until
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write the ledger."""
     if config.getoption("ledger") == "cluster" and "CLUSTER_ASSETS" in os.environ:
         record("cluster", figure(terminalreporter))
 

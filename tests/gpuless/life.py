@@ -64,7 +64,6 @@ class Seen:
 
 
 def load() -> list[dict[str, Any]]:
-    """The scenarios."""
     found: list[dict[str, Any]] = yaml.safe_load(SCENARIOS.read_text())
     return found
 
@@ -260,12 +259,10 @@ def play(api: Api, scenario: dict[str, Any]) -> tuple[Seen, Seen, list[str]]:
 
 
 def namespaces() -> list[Object]:
-    """The namespaces of the scenarios."""
     return [each for name in (PAST, REVIEWED, MOVING, STRICT) for each in namespace_objects(name)]
 
 
 def row(scenario: dict[str, Any], without: Seen, with_webhook: Seen) -> str:
-    """A row of the table."""
     answer = scenario["webhook"]
     verbs = (("refuses", "refused by"), ("repairs", "repaired by"), ("warns", "warned by"), ("records", "recorded by"))
     said = [f"{verb} {', '.join(f'`{rule}`' for rule in answer[key])}" for key, verb in verbs if answer.get(key)]

@@ -51,7 +51,6 @@ class Node:
             raise
 
     def import_image(self, archive: bytes) -> None:
-        """Give an image to containerd."""
         self.namespace.run("ctr", "--namespace", "k8s.io", "images", "import", "-", stdin=archive)
 
     def allocatable(self) -> dict[str, str]:
@@ -106,7 +105,6 @@ class Node:
         daemon.wait(offered, START_SECONDS)
 
     def close(self) -> None:
-        """Stop all processes of the node."""
         self.namespace.close()
 
     def _write_cards(self, mock: Path) -> Path:

@@ -82,7 +82,6 @@ class Killer(threading.Thread):
         self.kills: list[float] = []
 
     def run(self) -> None:
-        """Kill, until `stop`."""
         last = time.monotonic()
         while not self._ended.wait(0.2):
             self.keep_logs()
@@ -91,7 +90,6 @@ class Killer(threading.Thread):
                 self._kill()
 
     def stop(self) -> None:
-        """Kill no more."""
         self._ended.set()
         self.join()
         self.keep_logs()
@@ -120,7 +118,6 @@ class Killer(threading.Thread):
 
 
 def decisions(kept: Path) -> list[dict[str, Any]]:
-    """The lines of all replicas' audit logs about the storm."""
     found = []
     for log in sorted(kept.iterdir()):
         for line in log.read_text(errors="replace").splitlines():
@@ -133,7 +130,6 @@ def decisions(kept: Path) -> list[dict[str, Any]]:
 
 
 def pods(running: GpuCluster) -> list[Object]:
-    """The pods of the storm."""
     with running.cluster.api() as api:
         return list(api.get(pods_path(NAMESPACE)).body["items"])
 

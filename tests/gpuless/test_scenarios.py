@@ -37,7 +37,6 @@ WITHOUT = {
 
 
 def answer(scenario: dict[str, Any]) -> Outcome:
-    """What the webhook of the cluster decides."""
     return review(request(life.manifest(scenario), namespace=namespace_of(scenario)), settings_of(scenario))
 
 
@@ -54,7 +53,6 @@ def namespace_of(scenario: dict[str, Any]) -> str:
 
 
 def settings_of(scenario: dict[str, Any]) -> Snapshot:
-    """The settings of the webhook of the cluster."""
     vgpu = replace(CONFIG.vgpu, memory_factor=MEMORY_FACTOR, overwrite_env=True)
     settings = scenario.get("config", {})
     vgpu = replace(vgpu, default_memory=settings.get("defaultMemory", 0), default_cores=settings.get("defaultCores", 0))

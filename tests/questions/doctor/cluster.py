@@ -131,5 +131,4 @@ def without(facts, *kinds):
 
 
 def check_results(check, facts):
-    """What one check reports."""
     return list(results_of(check, put_together(facts)))

@@ -23,20 +23,16 @@ def followed(objects, result):
 
 
 def edited(objects, place, key, change):
-    """Change the content of a ConfigMap."""
     found = yaml.safe_load(objects[place]["data"][key]) or {}
     change(found)
     objects[place]["data"][key] = yaml.safe_dump(found)
 
 
 def policy(change):
-    """A change of the policy."""
     return lambda objects, match, _: edited(objects, POLICY, TEXT, lambda found: change(found, match))
 
 
 def arguments(change):
-    """A change of the arguments of deviceshare."""
-
     def follow(objects, match, message):
         def edit(conf):
             for plugin in [plugin for tier in conf["tiers"] for plugin in tier["plugins"]]:

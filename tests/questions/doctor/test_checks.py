@@ -98,7 +98,6 @@ def objects_for(case, objects=None):
 
 
 def facts_for(case):
-    """The facts of a healthy cluster with the changes of the case."""
     objects = objects_for(case)
     hidden = case.get("unread", [])
     facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in RESPONSES if name in case})

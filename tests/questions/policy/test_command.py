@@ -19,12 +19,10 @@ test_command = rows(__file__)
 
 @pytest.fixture
 def effective(run, write):
-    """The lines of `policy effective` of a policy."""
     return lambda policy, *options: run("policy", "effective", write("policy.yaml", policy), *options).out.splitlines()
 
 
 def everywhere(policy):
-    """The keys that hold in every namespace."""
     return {key: getattr(policy, key) for key in PolicyKeys.model_fields if key != "dialects"}
 
 

@@ -25,7 +25,6 @@ def warnings(**document):
 
 
 def globs(*matches):
-    """The warnings of entries with these globs."""
     return warnings(namespaces=[{"match": list(match), **CHANGING} for match in matches])
 
 

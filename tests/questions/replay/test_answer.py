@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.audit.recording import recorded
 from tests.audit.test_excerpt import rich_pods
-from tests.audit.test_reader import GOOD
+from tests.audit.test_reader import deep_decision
 from tests.cases import each_case
 from tests.cli.conftest import only_rules
 from tests.examples import examples
@@ -24,7 +24,7 @@ from tests.policy import test_exceptions
 from tests.review import test_pod_groups
 from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, request, snapshot
 from tests.workloads import KINDS, kind_id, kinds, workload
-from webhook.audit.decision import Decision, parse_decision
+from webhook.audit.decision import Decision
 from webhook.devices.config_file import parse_device_config
 from webhook.pod.templates import changed_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
@@ -386,9 +386,5 @@ def test_a_pod_group_is_reproduced(queue: str):
 @each_case("endpoint", ENDPOINT_REVIEWS)
 @each_case("key", ["request", "patch", "digests"])
 def test_a_deep_line_can_be_replayed(key: str, endpoint: str):
-    nested = "[" * 250 + "0" + "]" * 250
-    value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'
-    line = orjson.dumps({**GOOD, key: 0}).replace(f'"{key}":0'.encode(), f'"{key}":{value}'.encode())
-    decision = parse_decision(line)
-    assert decision is not None
+    decision = deep_decision(key, "[" * 250 + "0" + "]" * 250)
     assert replay(replace(decision, endpoint=endpoint), OLD, snapshot()).verdict in ReplayVerdict

@@ -14,7 +14,6 @@ LABELLED = {"labels": {"ring-controller.atlas": "ascend-310P"}}
 
 
 def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Result:
-    """Explain a pod of one container."""
     return explain_manifest(run, write, pod(**fields), FLEETS / fleet, *options)
 
 

@@ -51,7 +51,6 @@ EVERY_MANIFEST = [PLAIN, *[(SAMPLES / name).read_text() for name in PODS], *[row
 
 @pytest.fixture(scope="module")
 def command_lines(tmp_path_factory):
-    """What the command prints for each manifest."""
     file = tmp_path_factory.mktemp("command") / "manifests.yaml"
     file.write_text("\n---\n".join(EVERY_MANIFEST))
     with redirect_stdout(StringIO()) as printed:

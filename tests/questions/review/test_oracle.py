@@ -26,8 +26,6 @@ ALLOWED = {"allow": {True}, "deny": {False}, "either": {True, False}}
 
 @pytest.fixture
 def review(run, write):
-    """Review some pods against some nodes."""
-
     def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str, policy: Any = POLICY) -> Result:
         documents = {"policy": policy, "device-config": fleet["deviceConfig"]}
         for name, items in (("fleet", nodes), ("filename", pods)):

@@ -50,7 +50,6 @@ def post(client, manifest: str, **more: object) -> Page:
 
 
 def editor(page: Page, name: str) -> str:
-    """What an editor has."""
     (text,) = [each["text"] for each in page.all("textarea") if each["name"] == name]
     return text.removeprefix("\n")
 

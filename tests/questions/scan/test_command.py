@@ -133,7 +133,6 @@ def api() -> Iterator[ReportServer]:
 
 @pytest.fixture
 def scan(api: ReportServer, run: Any, tmp_path: Path) -> Callable[..., Any]:
-    """Scan all namespaces of the cluster, and write reports."""
     kubeconfig = api.kubeconfig(tmp_path / "kubeconfig", "team")
     return lambda *options: run("scan", "--kubeconfig", kubeconfig, "-A", "--report", *options)
 

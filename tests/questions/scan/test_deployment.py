@@ -21,7 +21,6 @@ def found() -> list[Json]:
 
 
 def scan_job(found: list[Json]) -> tuple[Json, Json]:
-    """The CronJob, and its only container."""
     job = one(found, "CronJob", NAME)
     (container,) = pod_specs([job])["CronJob"]["containers"]
     return job, container

@@ -257,7 +257,6 @@ def random_cluster(random, family, prefix="n"):
 
 
 def most(naive, wanted):
-    """How many equal pods a node takes."""
     naive = naive.copy()
     return sum(1 for _ in takewhile(lambda _: naive.place(wanted) is not None, range(20)))
 

@@ -117,7 +117,6 @@ def replicated(*, replicas=0, **fields):
 
 
 def job(labels, pods, queue="", **limits):
-    """A Volcano Job whose pods start together."""
     template = {"metadata": {"labels": labels}, "spec": pod(**limits)["spec"]}
     tasks = [{"name": "w", "replicas": pods, "template": template}]
     return {
@@ -148,7 +147,6 @@ def blind_node(name):
 
 
 def node(name, *, cards=0, npus=0, parts=2, offers=None, spec=None, status=None, **more):
-    """A node of a row."""
     gpushare, blind, restarting = (more.pop(key, None) for key in ("gpushare", "blind", "restarting"))
     if gpushare or blind:
         made = gpushare_node(name, *gpushare) if gpushare else blind_node(name)

@@ -64,8 +64,6 @@ def test_hostile_names_are_escaped(client):
 
 
 class Unreadable:
-    """A cluster whose pods the console may not list."""
-
     def waiting(self, _wanted=None):
         raise ClusterError("https://api/api/v1/pods: 403 forbidden", 403)
 
