@@ -24,10 +24,13 @@ class WebhookError(Exception):
 
 
 class RequestError(WebhookError):
-    """The request is invalid. The message goes back to the caller."""
+    """The request is invalid. The message goes back to the caller, with the HTTP status and the reason of the class."""
 
     status = 400
     reason = "BadRequest"
+
+    def __init_subclass__(cls, status: int = 400, reason: str = "BadRequest") -> None:
+        cls.status, cls.reason = status, reason
 
 
 class NotJson(RequestError):
@@ -51,25 +54,16 @@ class Malformed(RequestError):
         return Malformed(path, *self._problem)
 
 
-class WrongMediaType(RequestError):
+class WrongMediaType(RequestError, status=415, reason="UnsupportedMediaType"):
     """The Content-Type is not JSON."""
 
-    status = 415
-    reason = "UnsupportedMediaType"
 
-
-class TooLarge(RequestError):
+class TooLarge(RequestError, status=413, reason="RequestEntityTooLarge"):
     """The body is larger than any API server would send."""
 
-    status = 413
-    reason = "RequestEntityTooLarge"
 
-
-class TooSlow(RequestError):
+class TooSlow(RequestError, status=408, reason="Timeout"):
     """The body did not arrive in time."""
-
-    status = 408
-    reason = "Timeout"
 
 
 class ConfigError(WebhookError):

@@ -77,56 +77,32 @@ class Answered(NamedTuple):
     snapshot: Snapshot
 
 
-class Busy(RequestError):
+class Busy(RequestError, status=429, reason="TooManyRequests"):
     """Too many requests are being read or reviewed at the same time."""
 
-    status = 429
-    reason = "TooManyRequests"
 
-
-class NotFound(RequestError):
+class NotFound(RequestError, status=404, reason="NotFound"):
     """There is no such path."""
 
-    status = 404
-    reason = "NotFound"
 
-
-class MethodNotAllowed(RequestError):
+class MethodNotAllowed(RequestError, status=405, reason="MethodNotAllowed"):
     """The path is served for other methods.
 
     Attributes:
         allow: those methods, as in the header of that name.
     """
 
-    status = 405
-    reason = "MethodNotAllowed"
-
     def __init__(self, path: str, allow: str) -> None:
         super().__init__(f"{path} supports {allow.partition(',')[0]} only")
         self.allow = allow
 
 
-class UnverifiedClient(RequestError):
+class UnverifiedClient(RequestError, status=403, reason="Forbidden"):
     """The client presented no certificate, though `--client-ca` demands one."""
 
-    status = 403
-    reason = "Forbidden"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "reviews are answered only for clients with a certificate of --client-ca, and this client presented none; "
-            "give the API server one in its AdmissionConfiguration (kubeConfigFile), or serve without --client-ca"
-        )
-
-
-class Unsettled(RequestError):
+class Unsettled(RequestError, status=503, reason="ServiceUnavailable"):
     """There is no policy or no device config to review with yet, so the failurePolicy decides."""
-
-    status = 503
-    reason = "ServiceUnavailable"
-
-    def __init__(self) -> None:
-        super().__init__("the webhook is not ready, as its policy or device config is not known; /readyz says why")
 
 
 class Admission:
@@ -173,7 +149,8 @@ class Admission:
         endpoint, review = ENDPOINTS[path]
         snapshot = self._state.snapshot
         if snapshot is None:
-            return *self.refuse(path, Unsettled()), None
+            why = "the webhook is not ready, as its policy or device config is not known; /readyz says why"
+            return *self.refuse(path, Unsettled(why)), None
         try:
             request = codec.decode(body)
             if snapshot.policy.exceptions:
@@ -257,7 +234,10 @@ class Admission:
         if head.method != "POST":
             raise MethodNotAllowed(path, "POST")
         if self._verified_only and not client_verified:
-            raise UnverifiedClient
+            raise UnverifiedClient(
+                "reviews are answered only for clients with a certificate of --client-ca, and this client presented none; "
+                "give the API server one in its AdmissionConfiguration (kubeConfigFile), or serve without --client-ca"
+            )
         if head.media_type.split(b";", 1)[0].strip().lower() != b"application/json":
             raise WrongMediaType("the body must be declared as Content-Type: application/json")
         if length is not None and length > MAX_BODY:

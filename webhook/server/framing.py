@@ -26,11 +26,8 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]+)(?:;[^\r\n]*)?\r\n")
 _DURATION = re.compile(rb"(?:^|&)timeout=(?:(\d{1,3})m)?(?:(\d{1,6}(?:\.\d{1,9})?)(s|ms))?(?:&|$)")
 
 
-class HeadTooLarge(RequestError):
+class HeadTooLarge(RequestError, status=431, reason="RequestHeaderFieldsTooLarge"):
     """A head has too many bytes or fields."""
-
-    status = 431
-    reason = "RequestHeaderFieldsTooLarge"
 
 
 class Head(NamedTuple):

@@ -179,7 +179,7 @@ class Server(OneWorker):
         super().__init__(
             {
                 "bind": self.bind,
-                "pre_fork": before_fork,
+                "pre_fork": settle_memory,
                 "worker_class": f"{__name__}.AdmissionWorker",
                 "preload_app": True,
                 "timeout": WATCHDOG_SECONDS,
@@ -199,11 +199,6 @@ def graceful_seconds(drain: float, limits: ServerLimits = LIMITS) -> int:
     return math.ceil(drain + limits.finish_seconds + limits.flush_seconds + SPARE_SECONDS)
 
 
-def before_fork(_arbiter: object, _worker: object) -> None:
-    """Keep the collector off what the worker shares with the master: where it writes, the kernel copies a page."""
-    settle_memory()
-
-
 def _new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """That of uvloop, which is faster; None for asyncio's own, where there is no uvloop."""
     try:
@@ -214,10 +209,11 @@ def _new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return new
 
 
-def settle_memory() -> None:
+def settle_memory(_arbiter: object = None, _worker: object = None) -> None:
     """Exclude the present objects from garbage collection, and collect only once in a few hundred reviews.
 
-    A review leaves no cyclic garbage, and a collection costs more than a review.
+    A review leaves no cyclic garbage, and a collection costs more than a review. Before a fork, it also keeps the collector off
+    what the worker shares with the master: where it writes, the kernel copies a page.
     """
     gc.collect()
     gc.freeze()

@@ -116,11 +116,7 @@ class Metrics(Collector):
         if sources is not None:
             age = sources.settings.age()
             gauges["fleet_age_seconds"] = {} if age is None else {(): age}
-            self.certificate(sources.tls.expires.timestamp())
-
-    def certificate(self, expires: float) -> None:
-        """Set when the served certificate expires, in seconds since 1970."""
-        self._gauges["certificate_expiry_timestamp_seconds"][()] = expires
+            gauges["certificate_expiry_timestamp_seconds"] = {(): sources.tls.expires.timestamp()}
 
     def fleet(self, fleet: Fleet | None) -> None:
         """Set the size of the fleet; an unknown fleet counts as empty."""
