@@ -78,7 +78,7 @@ class Violations:
             self._add(rule, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
-        if level is not Level.AUDIT and rule in self._exceptions:
+        if rule in self._exceptions and level is not Level.AUDIT:
             level = Level.AUDIT
             self.excepted[rule] = self._exceptions[rule]
         ceiling = self._ceiling if template is None or template.whole else Level.WARN

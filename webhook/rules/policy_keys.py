@@ -150,7 +150,8 @@ class Toleration(PolicySection):
         every_value = own.get("operator") == "Exists"
         return (every_value or self.operator == "Equal") and tolerates(own, self.key, self.value, self.effect)
 
-    def as_json(self) -> dict[str, str]:
+    @cached_property
+    def written(self) -> Mapping[str, str]:
         """The toleration as a pod has it."""
         return {field: value for field, value in self if value}
 

@@ -23,4 +23,4 @@ def propose(pod: ReviewedPod, context: Context) -> Edits:
     for _, own in pod.view.tolerations():
         if wanted.covered_by(own):
             return
-    yield Edit(("spec", "tolerations", APPEND), wanted.as_json())
+    yield Edit(("spec", "tolerations", APPEND), dict(wanted.written))

@@ -20,5 +20,5 @@ def check(pod: ReviewedPod, context: Context) -> Findings:
     wanted = context.cluster.policy.toleration
     if wanted is None or any(wanted.covered_by(own) for _, own in pod.view.tolerations()):
         return
-    toleration = json.dumps(wanted.as_json(), separators=(",", ":"))
+    toleration = json.dumps(dict(wanted.written), separators=(",", ":"))
     yield Finding("spec.tolerations", DETAIL.format(key=wanted.key, toleration=toleration))

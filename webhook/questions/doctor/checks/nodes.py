@@ -203,7 +203,7 @@ def node_taints(setup: Setup) -> Results:
 
 def _tolerates(toleration: Toleration | None, taint: Object) -> bool:
     key, value, effect = (text(taint, field) for field in ("key", "value", "effect"))
-    return toleration is not None and tolerates(toleration.as_json(), key, value, effect)
+    return toleration is not None and tolerates(toleration.written, key, value, effect)
 
 
 def _format_taint(taint: Object) -> str:
