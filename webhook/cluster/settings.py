@@ -302,8 +302,8 @@ class FollowedCollection(Generic[Kept]):
             return SourceStatus(f"unknown ({problem})") if fine else SourceStatus("unknown", problem)
         if problem is None and self.state() is State.WAITING:
             problem = "not listed yet"
-        objects = tuple(self.reflector.objects.values())
-        return SourceStatus("the API server", problem or self.setting.complaint(objects))
+        complaints = filter(None, map(self.setting.complaint, tuple(self.reflector.objects.values())))
+        return SourceStatus("the API server", problem or next(complaints, None))
 
 
 _Followed: TypeAlias = FollowedDocument[Any] | FollowedCollection[Any] | FollowedNodes

@@ -17,11 +17,6 @@ READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the C
 PREFIX = "volcano.sh/"
 MAX_KEY = 80  # characters of a key that are compared and shown
 
-NAME_FLAGS = {  # of the device plugin before 1.12, with the key of the device config and the usual name
-    "resource-name": ("resourceCountName", names.VGPU_NUMBER),
-    "resource-memory-name": ("resourceMemoryName", names.VGPU_MEMORY),
-    "resource-core-name": ("resourceCoreName", names.VGPU_CORES),
-}
 
 _ALIKE = 1.25  # the 310P3 has 14 % more memory than cores in each of its templates
 
@@ -31,6 +26,8 @@ _KEYS = {
     "resourceCoreName": names.VGPU_CORES,
     "resourceMemoryPercentageName": names.VGPU_MEMORY_PERCENTAGE,
 }
+# Of the device plugin before 1.12: flags, each with the key of the device config that it must agree with, and the usual name.
+NAME_FLAGS = dict(zip(("resource-name", "resource-memory-name", "resource-core-name"), _KEYS.items(), strict=False))
 
 # Every key of the device config that a release reads. Source: volcano `pkg/scheduler/api/devices/config` of v1.13.0 to
 # ed72c7c81 and volcano-vgpu-device-plugin `pkg/plugin/vgpu/config` of 4fb76ba, which read the same; `vnpus` from 1.14.0 on.

@@ -83,11 +83,6 @@ class Dialect(NamedTuple):
         return sorted({word.name for word in self.words if word.place is place and word.role in sized})
 
     @property
-    def labels(self) -> set[str]:
-        """Its labels."""
-        return {word.name for word in self.words if word.place is Place.LABEL}
-
-    @property
     def resources(self) -> set[str]:
         """The resources that nothing else uses."""
         return {word.name for word in self.words if word.place is Place.RESOURCE and word.sign}

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
 
@@ -11,6 +10,7 @@ from webhook.policy.levels import Source
 from webhook.policy.policy import Policy
 from webhook.policy.schema import NamespaceEntry
 from webhook.rules.choices import Level
+from webhook.rules.context import Finding
 from webhook.rules.registry import DEFAULT_LEVELS, FLEET_RULES, VALIDATIONS
 from webhook.rules.validate import (
     count_missing,
@@ -39,15 +39,7 @@ _CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; its content is not read
 _FOREIGN = re.compile(r"[^a-z0-9*?-]")
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyWarning:
-    """A likely mistake: the key in the policy, and a sentence."""
-
-    path: str
-    message: str
-
-
-def warnings_of(policy: Policy, today: date | None = None) -> list[PolicyWarning]:
+def warnings_of(policy: Policy, today: date | None = None) -> list[Finding]:
     """Everything that looks like a mistake, each with what to write instead; of exceptions only with a day."""
     warnings = [*_softened(policy, "rules", policy.rules), *_untrusted(policy), *_unanswered(policy, None)]
     warnings += _useless_exceptions(policy, today) if today is not None else ()
@@ -59,28 +51,28 @@ def warnings_of(policy: Policy, today: date | None = None) -> list[PolicyWarning
         useless = next((key for key, value in entry if value and key not in ("match", "exempt")), None)
         if entry.exempt and useless:
             warnings.append(
-                PolicyWarning(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
+                Finding(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
             )
     warnings += [*_hidden(policy.namespaces), *_idle(policy), *_all_exempt(policy)]
     return sorted(warnings, key=_place)
 
 
-def _place(warning: PolicyWarning) -> list[tuple[int, str]]:
+def _place(warning: Finding) -> list[tuple[int, str]]:
     """Where it belongs: entries in the order of their numbers."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in warning.path.split(".")]
 
 
-def _softened(policy: Policy, place: str, levels: Mapping[str, Level]) -> Iterator[PolicyWarning]:
+def _softened(policy: Policy, place: str, levels: Mapping[str, Level]) -> Iterator[Finding]:
     for rule, level in levels.items():
         if policy.fleet.autoscaled and level is Level.DENY and rule in FLEET_RULES:
-            yield PolicyWarning(
+            yield Finding(
                 f"{place}.{rule}",
                 "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or "
                 "set fleet.autoscaled: false",
             )
 
 
-def _useless_exceptions(policy: Policy, today: date) -> Iterator[PolicyWarning]:
+def _useless_exceptions(policy: Policy, today: date) -> Iterator[Finding]:
     comparable = len(policy.by_glob) <= MAX_COMPARED
     for index, exception in enumerate(policy.exceptions):
         where = policy.of(exception.namespace) if comparable else policy.at(None)
@@ -90,21 +82,21 @@ def _useless_exceptions(policy: Policy, today: date) -> Iterator[PolicyWarning]:
         if exception.until >= today and mild:
             why = f"it changes nothing: its rules neither deny nor warn in namespace {exception.namespace}; remove it"
         if exception.until < today or mild:
-            yield PolicyWarning(f"exceptions.{index}", why)
+            yield Finding(f"exceptions.{index}", why)
 
 
-def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:
+def _untrusted(policy: Policy) -> Iterator[Finding]:
     users = policy.trusted_users
     denies = policy.at(None).levels[reserved_annotation.check.id] is Level.DENY
     if denies and not any(user.startswith(names.SERVICE_ACCOUNT) for user in users):
-        yield PolicyWarning(
+        yield Finding(
             "trustedUsers",
             "no service account is listed, so what Volcano's scheduler assigns is refused and no vGPU pod starts; add "
             f"{names.SERVICE_ACCOUNT}NAMESPACE:NAME of the scheduler and of the device plugins",
         )
 
 
-def _unanswered(policy: Policy, index: int | None) -> Iterator[PolicyWarning]:
+def _unanswered(policy: Policy, index: int | None) -> Iterator[Finding]:
     """Repairs that are off while the check for pods that need them is lowered; of an entry, those it makes so."""
     switched, levels = policy.switched(index), policy.written(index)
     for repair, check in CHECKS_OF_REPAIRS.items():
@@ -117,14 +109,14 @@ def _unanswered(policy: Policy, index: int | None) -> Iterator[PolicyWarning]:
             if not by_repair and levels[check].source is not Source.NAMESPACES:
                 continue
             path = f"namespaces.{index}.{path if by_repair else f'rules.{check}'}"
-        yield PolicyWarning(
+        yield Finding(
             path,
             f"the repair {repair} is off while {check}, the check for pods that need it, is lowered from {default} to {level}: "
             f"such pods are admitted as they are, and do not run as meant; set {check} to {default}, or switch the repair on",
         )
 
 
-def _impossible(entry: NamespaceEntry, place: str) -> Iterator[PolicyWarning]:
+def _impossible(entry: NamespaceEntry, place: str) -> Iterator[Finding]:
     for glob in entry.match:
         foreign = _FOREIGN.search(_CLASS.sub("", glob))
         if glob and not foreign:
@@ -134,10 +126,10 @@ def _impossible(entry: NamespaceEntry, place: str) -> Iterator[PolicyWarning]:
         advice = "write a-z, 0-9 and -, with * and ? for the rest"
         if foreign and not _FOREIGN.search(lower):
             advice = f"write {_quoted(lower)}"
-        yield PolicyWarning(f"{place}.match", f"{_quoted(glob)} matches nothing: {why}; {advice}")
+        yield Finding(f"{place}.match", f"{_quoted(glob)} matches nothing: {why}; {advice}")
 
 
-def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[PolicyWarning]:
+def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[Finding]:
     """Entries that never apply, wholly or in part, because a later one matches the same namespaces."""
     last = {glob: index for index, entry in enumerate(entries) for glob in entry.match}
     wide = last if len(last) <= MAX_COMPARED else {}
@@ -148,7 +140,7 @@ def _hidden(entries: Sequence[NamespaceEntry]) -> Iterator[PolicyWarning]:
             continue
         hiding = and_more([f"{_quoted(glob)} (namespaces.{number})" for glob, number in later.items()], MAX_NAMED)
         what = "it never decides" if len(later) == len(globs) else "it does not decide for all of its globs"
-        yield PolicyWarning(
+        yield Finding(
             f"namespaces.{index}",
             f"{what}: a later entry matches the same, and the last one decides: {hiding}; move the narrower entry down, "
             "or remove it",
@@ -171,22 +163,22 @@ def _within(narrow: str, wide: str) -> bool:
     return fnmatchcase(narrow, wide)
 
 
-def _idle(policy: Policy) -> Iterator[PolicyWarning]:
+def _idle(policy: Policy) -> Iterator[Finding]:
     """Entries that change nothing; one that follows an entry which does is an exception to it."""
     elsewhere = policy.at(None)
     for index in range(len(policy.namespaces)):
         if policy.at(index) != elsewhere:
             return
-        yield PolicyWarning(
+        yield Finding(
             f"namespaces.{index}",
             "it changes nothing: the same holds in every namespace; remove it, or give it other rules or exempt: true",
         )
 
 
-def _all_exempt(policy: Policy) -> Iterator[PolicyWarning]:
+def _all_exempt(policy: Policy) -> Iterator[Finding]:
     everywhere = policy.everywhere
     if everywhere is not None and all(entry.exempt for entry in policy.namespaces[everywhere:]):
-        yield PolicyWarning(
+        yield Finding(
             f"namespaces.{everywhere}",
             "it exempts every namespace, so no pod is repaired or checked; add an entry below it for those that shall be",
         )

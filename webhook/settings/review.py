@@ -4,7 +4,7 @@ A policy that cannot be used is refused, with the messages of `vgpu-webhook poli
 of the doctor's checks: another component reads the object, too, and may want what looks wrong here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -117,11 +117,11 @@ def _policy(path: str, written: _Written) -> Found:
         yield from [Violation(BAD_POLICY, DENY, path, mistake) for mistake in mistakes]
         return
     for doubt in warnings_of(policy, written.request.day):
-        yield Violation(BAD_POLICY, Level.WARN, path, f"{doubt.path}: {doubt.message}")
+        yield Violation(BAD_POLICY, Level.WARN, path, f"{doubt.path}: {doubt.detail}")
 
 
 def _device_config(path: str, written: _Written) -> Found:
-    return _warned(DOUBTFUL_CONFIG, path, _of_device_config(written))
+    return _warned(DOUBTFUL_CONFIG, ((path, result) for result in _of_device_config(written)))
 
 
 def _of_device_config(written: _Written) -> Iterator[CheckResult]:
@@ -152,7 +152,8 @@ def _former(before: object, place: str) -> tuple[VgpuConfig, object] | None:
 
 
 def _scheduler(path: str, written: _Written) -> Found:
-    return _warned(DOUBTFUL_SCHEDULER, path, _of_scheduler(written.place, written.now, written.snapshot))
+    found = _of_scheduler(written.place, written.now, written.snapshot)
+    return _warned(DOUBTFUL_SCHEDULER, ((path, result) for result in found))
 
 
 def _of_scheduler(place: str, now: object, snapshot: Snapshot) -> Iterator[CheckResult]:
@@ -184,11 +185,6 @@ def _registered(snapshot: Snapshot) -> Mapping[tuple[str, ...], list[str]]:
     return found
 
 
-def _warned(check: str, path: str, found: Iterable[CheckResult]) -> Found:
-    for result in found:
-        yield from _lines(check, path, result)
-
-
 def _lines(check: str, path: str, result: CheckResult) -> Found:
     """A warning with what to do, in one or two lines."""
     if result.status in (Status.OK, Status.UNCHECKED):
@@ -212,7 +208,7 @@ def _quota(request: Request, snapshot: Snapshot) -> Found | None:
     effective, raw = snapshot.policy.of(request.namespace), request.object or {}
     if effective.exempt or _unchanged(request) or not limits.names_devices(obj(raw, "spec", "hard"), snapshot):
         return None
-    return _limits(DOUBTFUL_QUOTA, limits_of_quota(raw, effective, snapshot))
+    return _warned(DOUBTFUL_QUOTA, limits_of_quota(raw, effective, snapshot))
 
 
 def limits_of_quota(raw: Mapping[str, Any], effective: Effective, cluster: KnownCluster) -> limits.Found:
@@ -226,10 +222,10 @@ def _queue(request: Request, snapshot: Snapshot) -> Found | None:
     amounts = obj(spec, "capability") | obj(spec, "deserved") | obj(spec, "guarantee", "resource")
     if _unchanged(request) or not limits.names_devices(amounts, snapshot):
         return None
-    return _limits(DOUBTFUL_QUEUE, limits.of_queue(request.object or {}, snapshot))
+    return _warned(DOUBTFUL_QUEUE, limits.of_queue(request.object or {}, snapshot))
 
 
-def _limits(check: str, found: limits.Found) -> Found:
+def _warned(check: str, found: limits.Found) -> Found:
     for path, result in found:
         yield from _lines(check, path, result)
 

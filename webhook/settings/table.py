@@ -162,7 +162,7 @@ class ListSetting(Setting, Generic[Kept]):
         max_bytes: of a file.
         rule: the only rule that reads it, so that the cluster's is read only where the policy has that rule on; empty: always.
         unread: the value where the API server has the objects but they cannot be listed; None: it is unknown.
-        complaint: which of the objects cannot be read, for people; None if all can.
+        complaint: why an object cannot be read, for people; empty if it can.
     """
 
     file: str
@@ -178,7 +178,7 @@ class ListSetting(Setting, Generic[Kept]):
     max_bytes: int = 64 << 20  # 10,000 queues take some 10 MiB
     rule: str = ""
     unread: Callable[[], Any] | None = None
-    complaint: Callable[[Iterable[Kept]], str | None] = lambda _: None
+    complaint: Callable[[Kept], str] = lambda _: ""
 
     def is_read(self, policy: Policy) -> bool:
         """Whether a rule may read it under a policy."""
@@ -231,7 +231,7 @@ def _doubts(policy: Policy) -> Iterator[str]:
     from webhook.policy.warnings import warnings_of  # noqa: PLC0415  # only a server that reads the policy of a cluster needs it
 
     for doubt in warnings_of(policy):
-        yield f"{doubt.path}: {doubt.message}"
+        yield f"{doubt.path}: {doubt.detail}"
 
 
 DEVICE_CONFIG: DocumentSetting[DeviceConfig] = DocumentSetting(

@@ -37,7 +37,7 @@ class DeviceClasses:
         """Take all of them; unless they are `listed`, nothing is known of the others."""
         in_order = sorted(classes, key=lambda each: each.name)
         self.by_resource: Mapping[str, str] = {each.resource: each.name for each in in_order if each.resource}
-        self.complete = listed and complaint(in_order) is None
+        self.complete = listed and not any(map(complaint, in_order))
         content = [self.complete, *self.by_resource.items()]
         self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
@@ -47,12 +47,9 @@ class DeviceClasses:
         return DeviceClasses([*served, *more], listed=self.complete)
 
 
-def complaint(classes: Iterable[DeviceClass]) -> str | None:
-    """Which class cannot be read; None if all can."""
-    return next(
-        (f"DeviceClass {each.name}: spec.extendedResourceName is no text" for each in classes if each.resource is None),
-        None,
-    )
+def complaint(one: DeviceClass) -> str:
+    """Why a class cannot be read; empty if it can."""
+    return f"DeviceClass {one.name}: spec.extendedResourceName is no text" if one.resource is None else ""
 
 
 def unlisted() -> DeviceClasses:

@@ -220,12 +220,9 @@ def queue_of_pod(pod: PodView, queues: Queues) -> ChosenQueue | None:
     return ChosenQueue(of_job, f"metadata.annotations[{names.JOB_QUEUE_NAME}]", queues) if of_job else None
 
 
-def complaint(queues: Iterable[Queue]) -> str | None:
-    """Which queue has limits for node groups that cannot be read; None if all can."""
-    return next(
-        (f"queue {queue.name}: {names.GROUP_LIMITS} is no JSON of amounts" for queue in queues if queue.unreadable),
-        None,
-    )
+def complaint(queue: Queue) -> str:
+    """Why the limits of a queue for node groups cannot be read; empty if they can."""
+    return f"queue {queue.name}: {names.GROUP_LIMITS} is no JSON of amounts" if queue.unreadable else ""
 
 
 def _digested(queue: Queue) -> Iterator[object]:

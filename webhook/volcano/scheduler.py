@@ -52,7 +52,7 @@ class Plugin:
 
     name: str
     arguments: Mapping[str, Any]
-    options: Mapping[str, Any]
+    options: Mapping[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class SchedulerConf:
         """A plugin; None if it is not in use."""
         return next((plugin for plugin in self.plugins if plugin.name == name), None)
 
-    def argument(self, plugin: str, name: str) -> Any:
-        """An argument of a plugin; None if it is not set."""
+    def has(self, plugin: str, option: str, *, by_default: bool) -> bool:
+        """Whether a plugin is in use with an option, which is on or off by default."""
         configured = self.plugin(plugin)
-        return configured.arguments.get(name) if configured is not None else None
+        return configured is not None and configured.options.get(option, by_default)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -96,7 +96,7 @@ class SchedulerConf:
         """`default`, `binpack` or `spread`: the order in which cards are tried; None without deviceshare."""
         if self.plugin(DEVICESHARE) is None:
             return None
-        policy = self.argument(DEVICESHARE, SCHEDULE_POLICY)
+        policy = self.arguments.get(SCHEDULE_POLICY)
         return policy if policy in POLICIES else POLICIES[0]
 
     @property
@@ -106,19 +106,18 @@ class SchedulerConf:
         Of a rule with other values than text the scheduler leaves these out; here it counts as absent, so it refuses no pod.
         Source: volcano `pkg/scheduler/plugins/deviceshare/gpuexclusive.go`.
         """
-        rules = self.argument(DEVICESHARE, EXCLUSIVE_RULES)
+        rules = self.arguments.get(EXCLUSIVE_RULES)
         return tuple([rule for rule in (rules if isinstance(rules, list) else ()) if is_rule(rule)][:MAX_RULES])
 
     @property
     def locks_nodes(self) -> bool:
         """Whether a node takes one pod with devices at a time."""
-        return self.argument(DEVICESHARE, NODE_LOCK) is True
+        return self.arguments.get(NODE_LOCK) is True
 
     @property
     def starts_gangs(self) -> bool:
         """Whether the pods of a group start together or not at all."""
-        gang = self.plugin("gang")
-        return gang is not None and gang.options.get("enableJobReady") is not False
+        return self.has("gang", "enableJobReady", by_default=True)
 
     @property
     def limits_queues(self) -> bool:
@@ -128,20 +127,17 @@ class SchedulerConf:
     @property
     def nests_queues(self) -> bool:
         """Whether queues form a hierarchy, in which only leaves take pods."""
-        capacity = self.plugin("capacity")
-        return capacity is not None and capacity.options.get("enableHierarchy") is True
+        return self.has("capacity", "enableHierarchy", by_default=False)
 
     @property
     def picks_groups(self) -> bool:
         """Whether a queue's affinity and limits decide on the nodes of which node groups its pods run."""
-        configured = self.plugin(NODE_GROUP)
-        return configured is not None and configured.options.get("enablePredicate") is not False
+        return self.has(NODE_GROUP, "enablePredicate", by_default=True)
 
     @property
     def inherits_groups(self) -> bool:
         """Whether a queue without an affinity has that of its nearest parent that has one."""
-        configured = self.plugin(NODE_GROUP)
-        return configured is not None and configured.options.get("enableHierarchy") is True
+        return self.has(NODE_GROUP, "enableHierarchy", by_default=False)
 
     @property
     def facts(self) -> tuple[object, ...]:

@@ -21,7 +21,7 @@ CHANGING = {"rules": {"card-count": "warn"}}  # so that an entry has an effect
 
 def warnings(**document):
     policy = parse_policy(document, "the test's policy")
-    return [(warning.path, warning.message) for warning in warnings_of(policy, date(2026, 11, 25))]
+    return [(warning.path, warning.detail) for warning in warnings_of(policy, date(2026, 11, 25))]
 
 
 def globs(*matches):

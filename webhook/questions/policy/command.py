@@ -48,7 +48,7 @@ def check(given: FileArguments, warnings_as_errors: bool) -> int:
     text = (Style.WARNING, f"valid, with {counted(len(warnings), 'warning')}") if warnings else (Style.GOOD, "valid")
     terminal.line((Style.BOLD, file), ": ", text)
     for warned in warnings:
-        terminal.paragraph(INDENT, ((Style.WARNING, warned.path), ": "), warned.message)
+        terminal.paragraph(INDENT, ((Style.WARNING, warned.path), ": "), warned.detail)
     return exit_code(warned=bool(warnings) and warnings_as_errors)
 
 

@@ -11,7 +11,7 @@ def device_classes(setup: Setup) -> Results:
     """Every DeviceClass can be read, and none serves a resource that Volcano assigns."""
     need(setup.facts.gap(ObjectKind.DEVICE_CLASS))
     kept = DEVICE_CLASSES.kept(setup.facts.all(ObjectKind.DEVICE_CLASS))
-    if complaint := DEVICE_CLASSES.complaint(kept):
+    if complaint := next(filter(None, map(DEVICE_CLASSES.complaint, kept)), None):
         yield warning(
             f"{complaint}, so any resource may be served, and unknown-resource only warns",
             "write the name of a resource, or remove the field",

@@ -52,7 +52,7 @@ def policy_warnings(setup: Setup) -> Results:
     """The policy has no likely mistakes, such as an entry of namespaces that a later one replaces; see exceptions for those."""
     need(setup.policy_gap)
     for doubt in warnings_of(setup.policy):
-        message, _, remedy = doubt.message.rpartition("; ")
+        message, _, remedy = doubt.detail.rpartition("; ")
         yield warning(f"{doubt.path}: {message}", remedy)
     return "the policy has no likely mistakes"
 
