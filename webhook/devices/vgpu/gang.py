@@ -7,6 +7,7 @@ Source: volcano `pkg/scheduler/api/job_info.go` (JobReady) and `pkg/scheduler/ac
 cycle are accounted on the same cards, one after the other.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -202,14 +203,7 @@ def _slots_limit(candidate: Candidate, role: RoleRequest) -> int:
 
 def _largest(limit: int, holds: Callable[[int], bool]) -> int:
     """The largest number up to a limit for which something holds that holds for all smaller ones."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return bisect_left(range(1, limit + 1), x=True, key=lambda pods: not holds(pods))
 
 
 def _places(candidate: Candidate, role: RoleRequest, pods: int, budget: SearchBudget) -> Placement:
