@@ -38,7 +38,7 @@ def test_the_core_loads_nothing_from_outside():
     assert loaded & OUTSIDE_THE_CORE == set()
 
 
-def test_the_admission_server_loads_at_most_14950_lines_of_code(tmp_path):
+def test_the_admission_server_loads_at_most_14850_lines_of_code(tmp_path):
     """Without blank lines, comments and docstrings, once it has reviewed pods and a setting."""
     authority, reviews = Authority(tmp_path), sorted((DATA / "reviews").glob("*.json"))
     script = """if True:
@@ -57,7 +57,7 @@ def test_the_admission_server_loads_at_most_14950_lines_of_code(tmp_path):
     command = [sys.executable, "-c", script, authority.certificate, authority.key, *reviews]
     files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     assert len((tmp_path / "audit").read_text().splitlines()) > len(reviews)
-    assert 14_700 < sum(map(lines_of_code, files)) <= 14_950
+    assert 14_600 < sum(map(lines_of_code, files)) <= 14_850
 
 
 def lines_of_code(file: str) -> int:

@@ -1,7 +1,7 @@
 """What became of a request: the verdict with all findings, changes and messages."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -165,11 +165,6 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         return self.pods[0].pod.view.raw
 
     @property
-    def softened(self) -> tuple[Violation, ...]:
-        """The findings at the levels at which they take effect."""
-        return soften(self.violations, self.enforcement)
-
-    @property
     def denials(self) -> list[Violation]:
         """The findings behind a refusal, also behind one that is not enforced."""
         return [violation for violation in self.violations if violation.level is Level.DENY]
@@ -207,13 +202,6 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         if self.operations and self.allowed and self.enforcement is ENFORCE:
             return OutcomeWord.REPAIRED
         return outcome_word(self.allowed, self.enforcement, self.violations, self.operations, self.notices)
-
-
-def soften(violations: tuple[Violation, ...], enforcement: Enforcement) -> tuple[Violation, ...]:
-    """Findings at the levels at which they take effect."""
-    if enforcement is ENFORCE:
-        return violations
-    return tuple([replace(violation, level=enforcement.soften(violation.level)) for violation in violations])
 
 
 def outcome_word(

@@ -5,7 +5,7 @@ import pytest
 from tests.cases import each_case
 from tests.pod.test_templates import kind_of, manifests
 from webhook import names
-from webhook.pod.gangs import read_gang, read_groups, read_roles
+from webhook.pod.gangs import read_groups, read_roles
 from webhook.pod.templates import read_templates
 
 
@@ -32,14 +32,6 @@ def test_the_least_pods_of_a_task(task, minimum):
 def test_the_least_pods_of_a_group_are_read_as_go_reads_a_number(text, minimum):
     raw = {"metadata": {"annotations": {names.GROUP_MIN_MEMBER: text}}, "spec": {"replicas": 9}}
     assert [role.minimum for role in read_roles("apps", "ReplicaSet", raw)] == [minimum]
-
-
-@pytest.mark.parametrize("minimum, needed", [(6, 2), (3, 0)])
-def test_of_some_pods_of_a_task_its_minimum_must_start_unless_the_gang_needs_fewer(minimum, needed):
-    tasks = [{"name": "a", "replicas": 3, "minAvailable": 2}, {"name": "b", "replicas": 4}]
-    job = {"spec": {"minAvailable": minimum, "tasks": tasks}}
-    gang = read_gang("batch.volcano.sh", "Job", job, read_roles("batch.volcano.sh", "Job", job))
-    assert gang.needed_of("a", 2, {"a": 2, "b": 9}) == needed
 
 
 JOBS = [{"replicas": 2, "template": {"spec": {"parallelism": 3, "completions": 4}}}]

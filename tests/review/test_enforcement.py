@@ -9,7 +9,8 @@ from hypothesis import given
 from tests import strategies
 from tests.cases import each_case
 from tests.reviewing import ALL_FAMILIES, RECORDED, at_both_endpoints, request, snapshot
-from webhook.outcome import MAX_WARNING
+from webhook.audit.decision import soften
+from webhook.outcome import MAX_WARNING, Violation
 from webhook.review.endpoints import review, validate
 from webhook.rules.choices import Enforcement, Level
 from webhook.wire import codec
@@ -123,4 +124,5 @@ def test_the_last_entry_that_matches_decides():
     ],
 )
 def test_enforcement_softens_the_level_of_a_finding(enforcement: Enforcement, softened: tuple[str, ...]):
-    assert tuple(map(enforcement.soften, (Level.DENY, Level.WARN, Level.AUDIT))) == softened
+    findings = tuple(Violation("a-rule", level, "", "") for level in (Level.DENY, Level.WARN, Level.AUDIT))
+    assert tuple(each.level for each in soften(findings, enforcement)) == softened

@@ -1,7 +1,7 @@
 """One line of the audit log as a value."""
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
@@ -9,7 +9,7 @@ import orjson
 from pydantic import BeforeValidator, ConfigDict, StrictBool, StrictInt, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from webhook.outcome import OutcomeWord, Violation, outcome_word, soften
+from webhook.outcome import OutcomeWord, Violation, outcome_word
 from webhook.rules.choices import Enforcement, Level
 
 Endpoint = Literal["mutate", "validate"]
@@ -52,6 +52,14 @@ def _utc(text: str) -> datetime:
     if at.tzinfo is not UTC or at.year < 1970:
         raise ValueError("it must be in UTC, 1970 or later")
     return at
+
+
+def soften(findings: tuple[Violation, ...], enforcement: Enforcement) -> tuple[Violation, ...]:
+    """Findings at the levels at which they take effect."""
+    if enforcement is Enforcement.ENFORCE:
+        return findings
+    most = Level.AUDIT if enforcement is Enforcement.AUDIT else Level.WARN
+    return tuple([replace(finding, level=finding.level.at_most(most)) for finding in findings])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Generic, TextIO, TypeVar
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from webhook.audit.decision import soften
 from webhook.cli.complaints import Complaints
 from webhook.document_review import LocatedFinding, Reviewed, locate
 from webhook.lenient import text
@@ -135,7 +136,7 @@ def located_findings(reviewed: Reviewed) -> Iterator[LocatedFinding]:
     What refuses the object, or its pods, is `deny`.
     """
     outcome, document = reviewed.outcome, reviewed.document
-    for violation in outcome.softened:
+    for violation in soften(outcome.violations, outcome.enforcement):
         level = Level.DENY if violation.rule in outcome.never_runs else violation.level
         yield locate(document, replace(violation, level=level))
     if outcome.enforcement is not Enforcement.AUDIT:

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Generic
 
 from webhook.devices import wording
 from webhook.devices.drawing import UNUSED, DrawnCard, DrawnNode, DrawnPart, Usage, draw_node, drawn_name
+from webhook.devices.families import Role
 from webhook.devices.family import DeviceFamily, Refusal, Requested
 from webhook.devices.model import AI_CORES, D
 from webhook.devices.nearest import ContainerName, Reducible
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.verdict import Never, SearchBudget, Verdict
+from webhook.pod.view import REGULAR
 
 MAX_KINDS = 4  # of devices in a text about a node
 MAX_INDEXES = 64  # of devices in a sentence
@@ -54,6 +56,13 @@ class EqualDevices:
     split: int | None = None
     cores: int | None = None
     count: int
+
+
+def is_usable(pod: DevicePod, family: str) -> bool:
+    """Whether every quantity of a family can be used."""
+    amounts = [amount for amount in pod.amounts if amount.family == family]
+    zero = any(a.value == 0 and a.role is Role.NUMBER and a.container.kind == REGULAR for a in amounts)
+    return not zero and all(amount.value is not None for amount in amounts)
 
 
 class Explainer(ABC, Generic[Requested, D]):
@@ -106,6 +115,10 @@ class Explainer(ABC, Generic[Requested, D]):
     def switches_for(self, _pod: DevicePod) -> Sequence[str]:
         """Those of the family's `switches` of which one makes the scheduler serve a pod that requests the family."""
         return self.family.switches
+
+    def names_devices(self, _request: Requested) -> bool:
+        """Whether nodes with equal states may differ for the request, as it names single devices."""
+        return False
 
     def is_served(self, _request: Requested) -> bool:
         """Whether there is something to place."""

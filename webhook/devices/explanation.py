@@ -14,7 +14,7 @@ from pydantic_core.core_schema import any_schema
 
 from webhook.devices import wording
 from webhook.devices.drawing import DrawnNode
-from webhook.devices.explainer import AnyExplainer, EqualDevices, Taken
+from webhook.devices.explainer import AnyExplainer, EqualDevices, Taken, is_usable
 from webhook.devices.family import AnyFamily, Refusal
 from webhook.devices.nearest import VERDICT_STEPS, Change, ChangeSearch, LowerAmount, Removal
 from webhook.devices.nodes import numbers_of
@@ -171,7 +171,7 @@ class PlacementRequest(NamedTuple):
         """Explain the pod to the nodes of its family, each kind of device by itself."""
         family = self.family
         members = None if self.nodes is None else part.index.selected(self.nodes)
-        requests = family.requests(self.pod, members, self.denies) if self.pod.is_usable(family.id) else ()
+        requests = family.requests(self.pod, members, self.denies) if is_usable(self.pod, family.id) else ()
         served = [request for request in requests if explainer(family).is_served(request)]
         for request in served:
             yield self._explained(request, part)

@@ -244,10 +244,6 @@ class DeviceFamily(ABC, Generic[Requested, D]):
         """What the fleet has in the place of devices that no node offers; the end of a sentence."""
         return ""
 
-    def names_devices(self, _request: Requested) -> bool:
-        """Whether nodes with equal states may differ for the request, as it names single devices."""
-        return False
-
     def capacity(self, _shape: NodeShape[D], device: D) -> Amounts:
         """What a device has; 0 of what is not known."""
         return Amounts(max(device.split, 0), max(device.memory, 0) * device.factor, max(device.cores, 0))

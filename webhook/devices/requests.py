@@ -152,12 +152,6 @@ class DevicePod:
         """Whether some container requests a family."""
         return family in self.requested
 
-    def is_usable(self, family: str) -> bool:
-        """Whether every quantity of a family can be used."""
-        amounts = [amount for amount in self.amounts if amount.family == family]
-        zero = any(a.value == 0 and a.role is Role.NUMBER and a.container.kind == REGULAR for a in amounts)
-        return not zero and all(amount.value is not None for amount in amounts)
-
     def _note(self, container: Container, amounts: list[Amount]) -> None:
         self.amounts += amounts
         vgpu: dict[Role, int | None] = {}

@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from typing import Any, TypeAlias, cast
 
 from webhook import names
+from webhook.devices.explainer import is_usable
 from webhook.devices.explanation import explainer
 from webhook.devices.families import Family
 from webhook.devices.family import AnyFamily
@@ -305,10 +306,10 @@ class NodeVerdicts:
         """Take the cluster, or an earlier or later state of it; a family that judges nodes in use; and a pod."""
         self._memo, self._fleet = live.memo, live.fleet.parts[family.id]
         self._family = family
-        usable, content = pod.is_usable(family.id), request_content(pod)
+        usable, content = is_usable(pod, family.id), request_content(pod)
         self.requests = [each for each in pod.requests_for(family.id) if usable and explainer(family).is_served(each)]
         self.excluded = live.cards_of_siblings(pod.view) if pod.spreads and family.id == Family.VGPU else {}
-        self.names_devices = bool(self.excluded) or any(map(family.names_devices, self.requests))
+        self.names_devices = bool(self.excluded) or any(map(explainer(family).names_devices, self.requests))
         self._known = [
             (each, self._memo.verdicts((family.id, number, content))) for number, each in enumerate(self.requests)
         ]
@@ -356,7 +357,7 @@ class NodeVerdicts:
         if node.family != self._family.id:
             return None
         node, request = self._spread(node, request)
-        named = self._family.names_devices(request)
+        named = explainer(self._family).names_devices(request)
         key = (node.left, node.name) if named else node.left
         if key not in known:
             part = (

@@ -122,12 +122,6 @@ class Gang:
         own = role.minimum if self.counts_roles else 0
         return min(max(own, self.minimum - self.replicas + role.replicas, 0), role.replicas)
 
-    def needed_of(self, role: str, pods: int, left: Mapping[str, int]) -> int:
-        """How many of some pods of a role must start, if so many of each role, by its name, may start in all."""
-        minimums = [one.minimum for one in self.roles if one.name == role] if self.counts_roles else []
-        own = sum(minimums) - left.get(role, 0) + pods
-        return min(max(own, self.minimum - sum(left.values()) + pods, 0), pods)
-
     def starts(self, pods: Mapping[str, int]) -> bool:
         """Whether so many pods of each role, by its name, are enough."""
         short = self.counts_roles and any(pods.get(role.name, 0) < role.minimum for role in self.roles)

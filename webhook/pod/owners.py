@@ -5,9 +5,15 @@ from typing import Any, NamedTuple
 
 from webhook.lenient import objs, text
 from webhook.pod.view import mapping
-from webhook.pod.workload_kinds import kind_and_name
+from webhook.pod.workload_kinds import VCJOB
 
 _HASH = "pod-template-hash"
+
+
+def kind_and_name(api_version: str, kind: str, name: str) -> str:
+    """An object as kubectl takes it: `Deployment/web`; a Job of Volcano is `vcjob/train`, as `Job/train` is Kubernetes' own."""
+    is_volcano_job = (api_version.rpartition("/")[0], kind) == VCJOB
+    return f"{'vcjob' if is_volcano_job else kind}/{name}"
 
 
 class Subject(NamedTuple):

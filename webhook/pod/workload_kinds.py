@@ -192,12 +192,6 @@ _ROWS = (
 POD = workload_kind("", "Pod", "v1")
 
 
-def kind_and_name(api_version: str, kind: str, name: str) -> str:
-    """An object as kubectl takes it: `Deployment/web`; a Job of Volcano is `vcjob/train`, as `Job/train` is Kubernetes' own."""
-    is_volcano_job = (api_version.rpartition("/")[0], kind) == VCJOB
-    return f"{'vcjob' if is_volcano_job else kind}/{name}"
-
-
 def with_kinds(more: Iterable[WorkloadKind], kinds: WorkloadKinds | None = None) -> WorkloadKinds:
     """The table with other kinds; one that it has already is replaced."""
     known = {} if kinds is None else dict(kinds)

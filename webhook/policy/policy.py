@@ -189,11 +189,6 @@ class Policy(PolicyKeys):
         """What happens with a dialect in one namespace or another."""
         return {self.used(winner)[dialect].value for winner in self.winners}
 
-    @property
-    def enforces(self) -> bool:
-        """Whether some namespace is enforced."""
-        return any(self.enforced(winner).value is Enforcement.ENFORCE for winner in self.winners)
-
     def enforcing(self) -> Self:
         """This policy, enforced in every namespace."""
         document = self.document | {"enforcement": Enforcement.ENFORCE}

@@ -1,17 +1,43 @@
 """What the rules say of a pod with a change; no review of a request needs that."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
+from typing import Any
 
 from webhook.devices.nearest import Change
+from webhook.devices.requests import MAX_STATUS_UNITS
+from webhook.devices.vgpu.feasibility import SliceRequest, may_take
 from webhook.pod.view import PodView
 from webhook.review.violations import Found, findings, workload_findings
 from webhook.rules.choices import DENY
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.vgpu_memory import VgpuMemory
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
+
+
+def status_takes_less(memory: VgpuMemory, request: Any, nodes: int | None) -> bool:
+    """Whether the status has room for the units of a changed request on some nodes, and of one for less memory.
+
+    Args:
+        memory: of the pod.
+        request: what the pod would request of a family.
+        nodes: those that it may get, as bits; None for all.
+    """
+    if not isinstance(request, SliceRequest):
+        return True
+    units = [need.memory or 0 for need in request.needs]
+    excess, largest = sum(units) - MAX_STATUS_UNITS, max(units, default=0)
+    if excess <= 0:
+        return True
+    place = units.index(largest)
+    least = replace(request.needs[place], memory=max(largest - excess + 1, 1))
+    needs = (*request.needs[:place], least, *request.needs[place + 1 :])
+    writing = memory.writing_on(request.constraints._replace(nodes=nodes))
+    return not may_take(replace(request, needs=needs), writing, memory.trials)
 
 
 def admission(

@@ -26,12 +26,6 @@ class Enforcement(StrEnum):
     WARN = "warn"  # admit unchanged, and warn of what would be refused and repaired
     AUDIT = "audit"  # admit unchanged, without a message to the author
 
-    def soften(self, level: Level) -> Level:
-        """The level at which a finding takes effect."""
-        if self is Enforcement.ENFORCE or level is Level.AUDIT:
-            return level
-        return Level.AUDIT if self is Enforcement.AUDIT else Level.WARN
-
 
 # Read several times in every review; a member of an enum takes longer.
 DENY = Level.DENY

@@ -1,10 +1,8 @@
 """The vGPU memory of a pod: what a percentage of a card is, and which other amounts its nodes and its status have room for."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any
 
 from webhook.devices import wording
 from webhook.devices.families import Family, Role
@@ -109,7 +107,7 @@ class VgpuMemory:
         return None if changed is None else capped(changed, self.context.denies)
 
     @cached_property
-    def _trials(self) -> SearchBudget:
+    def trials(self) -> SearchBudget:
         """What the search may cost for all amounts that are tried."""
         return self.context.budget or SearchBudget()
 
@@ -118,7 +116,7 @@ class VgpuMemory:
         changed = self._with(memory)
         if changed is None or not self.cluster.knows_nodes:
             return True
-        return may_take(changed, self.eligible.candidates, self._trials)
+        return may_take(changed, self.eligible.candidates, self.trials)
 
     def lowered(self, wanted: Mapping[DeviceRequest, int]) -> Mapping[DeviceRequest, int]:
         """Amounts of some containers, lowered to the most that one node may give to all of them.
@@ -155,33 +153,15 @@ class VgpuMemory:
             return not self.cluster.target.lists_units
         changed = self._with(memory)
         # Another rule refuses what cannot be read.
-        return changed is None or not may_take(changed, self.writing, self._trials)
-
-    def status_takes_less(self, request: Any, nodes: int | None) -> bool:
-        """Whether the status has room for the units of a changed request on some nodes, and of one for less memory.
-
-        Args:
-            request: what the pod would request of a family.
-            nodes: those that it may get, as bits; None for all.
-        """
-        if not isinstance(request, SliceRequest):
-            return True
-        units = [need.memory or 0 for need in request.needs]
-        excess, largest = sum(units) - MAX_STATUS_UNITS, max(units, default=0)
-        if excess <= 0:
-            return True
-        place = units.index(largest)
-        least = replace(request.needs[place], memory=max(largest - excess + 1, 1))
-        needs = (*request.needs[:place], least, *request.needs[place + 1 :])
-        writing = self._writing_on(request.constraints._replace(nodes=nodes))
-        return not may_take(replace(request, needs=needs), writing, self._trials)
+        return changed is None or not may_take(changed, self.writing, self.trials)
 
     @cached_property
     def writing(self) -> list[Candidate]:
         """The nodes whose kubelets write each unit into the status of a pod, with the cards that it may use."""
-        return self._writing_on(self.constraints)
+        return self.writing_on(self.constraints)
 
-    def _writing_on(self, constraints: Constraints) -> list[Candidate]:
+    def writing_on(self, constraints: Constraints) -> list[Candidate]:
+        """Such nodes under other constraints."""
         fleet, always = self.cluster.known_fleet, self.cluster.target.lists_units
         listing = -1 if always else fleet.vgpu.listing if fleet is not None else 0
         if fleet is None or not listing:

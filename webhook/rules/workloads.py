@@ -39,16 +39,6 @@ class Workload:
         self.raw = raw
         self.pods = pods
         self.context = context
-        self._joined: tuple[GangRole, ...] | None = None  # of a PodGroup, if they are known
-
-    @classmethod
-    def of_pod_group(
-        cls, raw: Mapping[str, Any], pods: Mapping[str, ReviewedPod], roles: Sequence[GangRole], context: Context
-    ) -> "Workload":
-        """A PodGroup with the pods that name it, and how many there are of each."""
-        group = cls(*POD_GROUP, raw, pods, context)
-        group._joined = tuple(roles)
-        return group
 
     @property
     def who(self) -> str:
@@ -71,13 +61,14 @@ class Workload:
         return f"task {wording.quoted(role.name)}" if self.is_volcano_job else self.who
 
     @computed_once
-    def _written_roles(self) -> tuple[GangRole, ...]:
-        return read_roles(self.group, self.kind, self.raw) if self._joined is None else self._joined
+    def written_roles(self) -> tuple[GangRole, ...]:
+        """The roles of its spec."""
+        return read_roles(self.group, self.kind, self.raw)
 
     @computed_once
     def roles(self) -> tuple[GangRole, ...]:
         """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
-        reviewed = [role for role in self._written_roles if role.template in self.pods]
+        reviewed = [role for role in self.written_roles if role.template in self.pods]
         return tuple([role for role in reviewed if self._is_volcanos(self.pods[role.template])])
 
     def _is_volcanos(self, pod: ReviewedPod) -> bool:
@@ -94,7 +85,7 @@ class Workload:
         conf = self.context.cluster.target.scheduler
         if conf is not None and not conf.starts_gangs:
             return None
-        gang = read_gang(self.group, self.kind, self.raw, self._written_roles)
+        gang = read_gang(self.group, self.kind, self.raw, self.written_roles)
         return gang if gang is not None and self.requests_devices and self._is_judged(gang) else None
 
     @computed_once

@@ -228,7 +228,7 @@ class Target:
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
-        for part, facts in _FACTS.items():
+        for part, facts in FACTS.items():
             for name, fact in facts.items():
                 derive(self, name, fact.holds(getattr(self, part)))
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
@@ -244,17 +244,11 @@ class Target:
         return sum([1 << at for at, rule in enumerate(rules) if all([labels.get(key) == rule[key] for key in rule])])
 
 
-_FACTS: Mapping[str, Mapping[str, Fact]] = {
+FACTS: Mapping[str, Mapping[str, Fact]] = {
     part: {each.name: each.metadata[part] for each in fields(Target) if part in each.metadata}
     for part in (_VOLCANO, _PLUGIN, _KUBERNETES)
 }
-VOLCANO_FACTS = _FACTS[_VOLCANO]
-# By the keys of the policy.
-FACTS = {
-    "target.volcano": VOLCANO_FACTS,
-    "target.devicePlugin": _FACTS[_PLUGIN],
-    "target.kubernetes": _FACTS[_KUBERNETES],
-}
+VOLCANO_FACTS = FACTS[_VOLCANO]
 
 # Source: volcano `pkg/scheduler/framework/arguments.go`.
 READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true

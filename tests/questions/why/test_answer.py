@@ -12,6 +12,8 @@ from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.usage import report
 from webhook.errors import ConfigError
 from webhook.live.objects import NodeStatus, read_node_status, read_pod_group
+from webhook.pod.gangs import read_gang, read_roles
+from webhook.questions.why.gang import needed_of
 from webhook.questions.why.node_reasons import NodeHolder, WaitVerdict
 from webhook.questions.why.text import holder_words
 from webhook.volcano.queues import Queue, Queues
@@ -161,3 +163,11 @@ def test_a_pod_is_decided_however_many_kinds_of_nodes_there_are(memory, held, ve
 def test_what_a_pod_holds_in_words(more, words):
     usual = {"devices": 1, "memory": 10000, "cores": 0, "since": "", "terminating": False}
     assert holder_words(NodeHolder("a", "b", **usual | more)) == words
+
+
+@pytest.mark.parametrize("minimum, needed", [(6, 2), (3, 0)])
+def test_of_some_pods_of_a_task_its_minimum_must_start_unless_the_gang_needs_fewer(minimum, needed):
+    tasks = [{"name": "a", "replicas": 3, "minAvailable": 2}, {"name": "b", "replicas": 4}]
+    job = {"spec": {"minAvailable": minimum, "tasks": tasks}}
+    gang = read_gang("batch.volcano.sh", "Job", job, read_roles("batch.volcano.sh", "Job", job))
+    assert needed_of(gang, "a", 2, {"a": 2, "b": 9}) == needed

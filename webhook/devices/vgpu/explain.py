@@ -98,6 +98,10 @@ def refusal(card: Card, used: Used, need: Need) -> Reason | None:
 class VgpuExplainer(Explainer[SliceRequest, Card]):
     """Explains slices of cards."""
 
+    def names_devices(self, request: SliceRequest) -> bool:
+        """By their UUIDs."""
+        return request.constraints.names_uuids
+
     def is_served(self, request: SliceRequest) -> bool:
         """Whether a container requests a slice."""
         return bool(request.needs)

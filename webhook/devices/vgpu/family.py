@@ -107,7 +107,3 @@ class VgpuFamily(DeviceFamily[SliceRequest, Card]):
     def describe(self, refusal: Refusal[SliceRequest, Card]) -> Iterator[tuple[str, str]]:
         """For the whole fleet."""
         return refusals.describe(refusal, cast("VgpuFleet", refusal.part), self.config, self.target)
-
-    def names_devices(self, request: SliceRequest) -> bool:
-        """By their UUIDs."""
-        return request.constraints.names_uuids

@@ -73,7 +73,7 @@ def admission_policies(
     """
     _, validating = configurations(config, policy, installation=installation)
     levels, action = policy, "Deny"
-    if not levels.enforces:
+    if all(policy.enforced(winner).value is not Enforcement.ENFORCE for winner in policy.winners):
         levels, action = levels.enforcing(), levels.enforcement.capitalize()
     objects: list[Object] = []
     exposed, large = ([entry for entry in validating["webhooks"] if entry["name"] == name] for name in (EXPOSED, LARGE))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import orjson
+from pydantic.alias_generators import to_camel
 
 from webhook.policy.levels import Source, Sourced
 from webhook.policy.policy import Policy, default_policy
@@ -62,8 +63,10 @@ def effective_policy(policy: Policy, namespace: str | None) -> EffectivePolicy:
         said = {"exempt": True} if holds.exempt else {"limits": entries["namespaces"][winner]["limits"]}
         document["namespaces"] = [{"match": [namespace], **said}]
     target = policy.target.facts()
-    parts = FACTS.items()
-    facts = {key: [one.yes if getattr(target, name) else one.no for name, one in some.items()] for key, some in parts}
+    facts = {
+        f"target.{to_camel(part)}": [one.yes if getattr(target, name) else one.no for name, one in some.items()]
+        for part, some in FACTS.items()
+    }
     return EffectivePolicy(_where(policy, namespace, winner), document, comments, facts)
 
 

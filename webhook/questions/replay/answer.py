@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from webhook.audit.decision import Decision
+from webhook.audit.decision import Decision, soften
 from webhook.audit.pairs import Repairs, made_again
 from webhook.errors import Malformed, WebhookError
 from webhook.lenient import at
@@ -246,7 +246,7 @@ def compare(decision: Decision, outcome: Outcome) -> Direction | None:
         return Direction.REFUSED if decision.allowed else Direction.ALLOWED
     then, now = _findings(decision, outcome)
     if then != now:
-        new = {_place(v) for v in outcome.softened} - {_place(v) for v in decision.softened}
+        new = {_place(v) for v in _softened(outcome)} - {_place(v) for v in decision.softened}
         if any([level is Level.WARN for _, level, _ in new]):
             return Direction.WARNED
         if {_place(v) for v in then} != {_place(v) for v in now}:
@@ -261,7 +261,11 @@ def _findings(decision: Decision, outcome: Outcome) -> tuple[tuple[Violation, ..
     """The findings of the original and of the replay: at the levels that take effect, unless both soften alike."""
     if decision.enforcement is outcome.enforcement:
         return decision.findings, outcome.violations
-    return decision.softened, outcome.softened
+    return decision.softened, _softened(outcome)
+
+
+def _softened(outcome: Outcome) -> tuple[Violation, ...]:
+    return soften(outcome.violations, outcome.enforcement)
 
 
 def _patches(decision: Decision, outcome: Outcome) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

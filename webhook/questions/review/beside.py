@@ -9,8 +9,9 @@ Of the queues of a cluster, a file may have some, so nothing is said of a queue 
 The pods of a PodGroup name it in an annotation, so its workloads need not be of kinds that Volcano makes PodGroups for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from webhook import names
 from webhook.document_review import Reviewed, review_document
@@ -19,7 +20,7 @@ from webhook.pod.gangs import GangRole, every_pod
 from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review.violations import Found, workload_findings
 from webhook.rules.choices import Level
-from webhook.rules.context import ClusterFact
+from webhook.rules.context import ClusterFact, Context
 from webhook.rules.limits import COUNTED, names_devices
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -164,7 +165,17 @@ class GroupsBeside:
                     needed = min(minimum, role.replicas) if isinstance(minimum, int) else 0
                     roles.append(replace(role, name=role.name or one.name, template=template, minimum=needed))
                     pods[template] = pod
-        return Workload.of_pod_group(raw, pods, roles, self._snapshot.context_of(group.request))
+        return _JoinedGroup(raw, pods, roles, self._snapshot.context_of(group.request))
+
+
+class _JoinedGroup(Workload):
+    """A PodGroup with the pods that name it, and how many there are of each."""
+
+    def __init__(
+        self, raw: Mapping[str, Any], pods: Mapping[str, ReviewedPod], roles: Sequence[GangRole], context: Context
+    ) -> None:
+        super().__init__(*POD_GROUP, raw, pods, context)
+        self.__dict__["written_roles"] = tuple(roles)  # as if they had been read
 
 
 def _names(pod: ReviewedPod, group: str) -> bool:

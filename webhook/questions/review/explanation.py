@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, cast
 
 from webhook.cli.terminal import INDENT, Style, Terminal
@@ -14,7 +15,7 @@ from webhook.devices.vgpu.family import VgpuFamily
 from webhook.document_review import Reviewed
 from webhook.outcome import PodReview
 from webhook.output.json import as_value
-from webhook.review.changes import admission
+from webhook.review.changes import admission, status_takes_less
 from webhook.rules.workloads import Workload
 from webhook.snapshot import Snapshot
 from webhook.texts import and_more
@@ -81,7 +82,7 @@ def explain_pods(pods: Iterable[PodReview], search: ChangeSearch | None = None) 
         for family in pod.cluster.families.values()
         if pod.requests_family(family.id)
         for explained in PlacementRequest(pod, family, pod.matches(family.id), pod.context.denies, each.path)
-        ._replace(search=search, takes_less=pod.memory.status_takes_less, admits=admission(pod, snapshot))
+        ._replace(search=search, takes_less=partial(status_takes_less, pod.memory), admits=admission(pod, snapshot))
         .explain(fleet.parts[family.id])
     ]
 

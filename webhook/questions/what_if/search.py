@@ -21,8 +21,8 @@ from webhook.live.devices import LiveCluster
 from webhook.live.objects import Key, LiveObjects, PodGroup, group_of
 from webhook.live.reader import LiveState
 from webhook.pod.gangs import Gang
+from webhook.pod.owners import kind_and_name
 from webhook.pod.view import PodView
-from webhook.pod.workload_kinds import kind_and_name
 from webhook.questions.what_if.changes import FleetChange
 from webhook.questions.why.gang import WaitingGang
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, take_turn

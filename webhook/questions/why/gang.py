@@ -1,7 +1,7 @@
 """Pods that start or work together: how many of them wait, and what keeps them from starting though each of them might."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain
@@ -28,7 +28,7 @@ from webhook.pod.view import Container, PodView
 from webhook.questions.why.node_reasons import MAX_NAMED, WaitReason, WaitVerdict, rank
 from webhook.questions.why.placing import STARTS, Fate, PlaceablePod, QueuedPod, Trial, Turn, take_turn
 from webhook.questions.why.subject import WaitingObject, members, pods_of, scheduler_context
-from webhook.review.changes import admission
+from webhook.review.changes import admission, status_takes_less
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.models import Request
 
@@ -194,7 +194,7 @@ def _nearest(
         tried = [_changed(role, change) if role in changed else role for role in roles]
         search.spend(STEPS_OF_POD * waiting)
         requests = [(role.pod, asked) for role in tried if (asked := role.pod.slice_request) is not None]
-        admitted = all(pod.memory.status_takes_less(asked, asked.constraints.nodes) for pod, asked in requests)
+        admitted = all(status_takes_less(pod.memory, asked, asked.constraints.nodes) for pod, asked in requests)
         starts = admitted and all(turn.starts for turn in _turns(found.missing, tried, subject, live))
         return Fits() if starts else Never(Reason.LEFT)
 
@@ -294,6 +294,13 @@ def _content(pod: ReviewedPod) -> object:
     return request_content(pod), frozenset(pod.foreign), pod.view.scheduler, repr(pod.view.spec.get("schedulingGates"))
 
 
+def needed_of(gang: Gang, task: str, pods: int, left: Mapping[str, int]) -> int:
+    """How many of some pods of a task must start, if so many of each task may start in all."""
+    minimums = [one.minimum for one in gang.roles if one.name == task] if gang.counts_roles else []
+    own = sum(minimums) - left.get(task, 0) + pods
+    return min(max(own, gang.minimum - sum(left.values()) + pods, 0), pods)
+
+
 def _counts(roles: Iterable[_Role]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for role in roles:
@@ -323,7 +330,7 @@ def _keeps(
                 yield _reason(f"{about}, but {hindered[0][0].name} does not: {hindered[0][1].reason}", verdict)
             return
     able = [
-        _Able(role, one, missing.needed_of(role.task, len(role.raws), left))
+        _Able(role, one, needed_of(missing, role.task, len(role.raws), left))
         for role, one in placed
         if one.families and one.obstacle is None
     ]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from webhook.devices.occupancy import accountant
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown
 from webhook.live.devices import JudgedState, LiveCluster, NodeVerdicts
+from webhook.review.changes import status_takes_less
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import counted, shorten
 
@@ -189,7 +191,13 @@ class _FamilyAnswer:
         self._family = family
         self._live = live
         self._request = PlacementRequest(
-            pod, family, pod.matches(family.id), pod.context.denies, path, None, pod.memory.status_takes_less, admits
+            pod,
+            family,
+            pod.matches(family.id),
+            pod.context.denies,
+            path,
+            takes_less=partial(status_takes_less, pod.memory),
+            admits=admits,
         )
         self._verdicts = NodeVerdicts(live, family, pod)
 
