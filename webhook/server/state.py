@@ -7,6 +7,7 @@ from typing import NamedTuple
 from webhook.cluster.file_watcher import FileWatcher
 from webhook.cluster.watcher import SettingsWatcher
 from webhook.outcome import Outcome
+from webhook.policy.policy import Policy
 from webhook.rules.validate import foreign_dialect
 from webhook.server.tls import ServingTls
 from webhook.snapshot import Snapshot
@@ -29,21 +30,21 @@ class ServerState:
             then no review is answered, and the failurePolicy decides.
         sources: from which it is replaced; None if it stays as it is.
         draining: the server received a SIGTERM and answers only the remaining requests.
-        untranslated: the last pod that the policy translates was not sent to be translated.
+        untranslated: the policy in use when the last pod that it translates was not sent to be translated; None if it was.
     """
 
     def __init__(self, snapshot: Snapshot | None, sources: ServerSources | None = None) -> None:
         self.snapshot = snapshot
         self.sources = sources
         self.draining = False
-        self.untranslated = False
+        self.untranslated: Policy | None = None
 
     def reviewed(self, outcome: Outcome) -> None:
         """Note whether the API server sends the pods that the policy translates."""
         if foreign_dialect.TRANSLATION in outcome.mutations:
-            self.untranslated = False
+            self.untranslated = None
         elif any(foreign_dialect.NOT_SENT in violation.message for violation in outcome.violations):
-            self.untranslated = True
+            self.untranslated = self.snapshot.policy if self.snapshot is not None else None
 
     @property
     def obstacles(self) -> Mapping[str, str]:
@@ -73,7 +74,7 @@ class ServerState:
             lines.append(f"fleet: {fleet.nodes} nodes with devices (kinds: {kinds or 'none'}), digest {fleet.digest}")
         if self.sources is not None:
             lines += [*self.sources.settings.lines(), _certificate_line(self.sources.tls.expires)]
-        if self.untranslated:
+        if self.snapshot is not None and self.untranslated is self.snapshot.policy:
             lines.append(f"dialects: {foreign_dialect.NOT_SENT}")
         if self.sources is not None:
             problems = self.sources.tls_files.problems | self.sources.settings.problems
