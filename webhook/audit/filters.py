@@ -19,7 +19,6 @@ MAX_GLOBS = 20
 MAX_TIME = 40  # characters
 MAX_REMEMBERED = 256  # characters: texts of megabytes must not stay in memory
 
-
 _AGE = re.compile(r"[\d.]+[a-z]")
 
 

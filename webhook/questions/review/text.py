@@ -205,7 +205,7 @@ _FIRST = {  # what to do before all else
     PATCH: RENDER,
     REFUSED_ANYWAY: f"correct what {REFUSED_ANYWAY} names: the API server refuses it as it is",
 }
-CONVERT = "`vgpu-webhook convert FILE` writes in names of this cluster what has one, and reviews the result"
+CONVERT = "`vgpu-webhook convert FILE` replaces such names with this cluster's where it can, and reviews the result"
 
 
 def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:

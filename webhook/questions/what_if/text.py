@@ -144,10 +144,6 @@ NO_ROOM = ("-", "-", "-")
 
 
 def _room(room: Headroom) -> tuple[str, str, str]:
-    largest_slice, unit = room.slice, next(family.unit for family in registry.FAMILIES if family.id == room.family)
-    largest = (
-        f"{largest_slice.memory or largest_slice.cores} {unit}".rstrip() + f" on {largest_slice.node}"
-        if largest_slice is not None
-        else "-"
-    )
+    best, unit = room.slice, next(family.unit for family in registry.FAMILIES if family.id == room.family)
+    largest = f"{best.memory or best.cores} {unit}".rstrip() + f" on {best.node}" if best is not None else "-"
     return largest, f"{room.cards} on {room.node}" if room.cards else "-", counted(room.gang, "pod")
