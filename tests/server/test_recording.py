@@ -8,6 +8,7 @@ from tests.review.test_review import USUAL
 from tests.server.conftest import SETTINGS, Start
 from tests.server.reviews import admission_response, review
 from tests.server.test_rule_that_raises import AuditLog
+from tests.settings.test_review import config_map
 from webhook.server.admission import MAX_UNRECORDED, STRANGERS, Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
@@ -65,3 +66,14 @@ def test_neither_a_full_file_nor_sigterm_loses_a_line(start: Start, tmp_path: Pa
         assert program.process.wait() == 0
     text = Path(f"{file}.1").read_text() + file.read_text()
     assert [json.loads(line)["uid"] for line in text.splitlines()] == [f"u-{n}" for n in range(50)]
+
+
+def test_an_exception_that_has_ended_is_named_when_the_policy_is_written():
+    text = "exceptions: [{namespace: a, names: [b], rules: [card-count], until: 2026-01-01, reason: c, owner: d}]"
+    raw = config_map("vgpu-webhook/vgpu-webhook-policy", "policy.yaml", text)
+    kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
+    body = json.dumps(review(kind=kind, namespace="vgpu-webhook", name="vgpu-webhook-policy", object=raw)).encode()
+    admission = Admission(ServerState(USUAL), [], Metrics())
+    _, answer = admission.answer("/settings", body, client_verified=False)
+    (warning,) = json.loads(answer)["response"]["warnings"]
+    assert "exceptions.0: it ended on 2026-01-01" in warning

@@ -153,7 +153,7 @@ class Admission:
             return *self.refuse(path, Unsettled(why)), None
         try:
             request = codec.decode(body)
-            if snapshot.policy.exceptions:
+            if snapshot.policy.exceptions or path == SETTINGS_PATH:  # a policy that is written may have exceptions, too
                 request = request._replace(day=datetime.now(UTC).date())
             outcome = review(request, snapshot)
             response = codec.encode(request, outcome.answer())
