@@ -54,7 +54,7 @@ def settings_with(**policy: Any) -> Snapshot:
 
 
 def test_every_repair_is_listed():
-    assert SWITCHED_OFF.keys() == {rule.id for rule in MUTATIONS}
+    assert SWITCHED_OFF.keys() == {rule.id for rule in MUTATIONS}, "add a pod for the new one"
 
 
 @each_case("rule", SWITCHED_OFF)
