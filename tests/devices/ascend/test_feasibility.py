@@ -97,6 +97,7 @@ SMALL = [(1, 3, 8), (1, 12, 4), (1, 12, 4)]
 )
 @example([(SMALL[:2], 9)], [(1, 3, None), (1, 3, None)], False, True).via("one each")
 @example([([(4, 6, 8)] * 2, 9)], [(2, None, None)], False, True).via("small NPUs: no rule refuses them")
+@example([([(4, 10, 8)] * 2, 9)], [(2, 3, None)], False, True).via("parts of several NPUs: a rule refuses them")
 @given(
     st.lists(nodes, min_size=1, max_size=2),
     st.lists(container_amounts | memory_alone, min_size=1, max_size=3),
