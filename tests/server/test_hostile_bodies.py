@@ -86,7 +86,7 @@ def settled() -> Any:
 
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in BODIES])
 def test_no_body_is_slow_blocks_the_event_loop_or_takes_much_memory(admission: Admission, make: Body):
-    """Work is counted, not time: others may use the processor. `make bench` measures time and the longest stall."""
+    """Work is counted, not time: others may use the processor."""
     body = make()
     assert peak_growth(body) < MAX_GROWTH
     check_steps(body)
