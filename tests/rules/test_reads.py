@@ -80,7 +80,8 @@ def check_reads(rule: str, reviewed: Request, known: Snapshot, less: Snapshot | 
         whole = found(RULES[rule], new, old, reviewed, known)
     except Malformed:
         return
-    assert found(RULES[rule], of_pod(new, rule, known), of_pod(old, rule, known), reviewed, less or known) == whole
+    short = found(RULES[rule], of_pod(new, rule, known), of_pod(old, rule, known), reviewed, less or known)
+    assert short == whole, "it reads what neither `needs` nor `reads` names"
 
 
 def check_workload(rule: str, reviewed: Request, known: Snapshot, less: Snapshot) -> None:
