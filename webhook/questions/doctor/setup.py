@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
@@ -25,7 +26,7 @@ from webhook.questions.doctor.volcano import (
 )
 from webhook.rules.context import Collections, KnownCluster
 from webhook.settings.snapshot import read_nodes
-from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG, POLICY, DocumentSetting, Value
+from webhook.settings.table import COLLECTIONS, DEVICE_CONFIG, POLICY, DocumentSetting, ListSetting, Value
 from webhook.volcano.scheduler import SchedulerConf
 from webhook.volcano.target import Target
 
@@ -119,7 +120,7 @@ class Setup:
     @cached_property
     def cluster(self) -> KnownCluster:
         """What reviews would read, as far as it was read."""
-        found = {each.part: each.index(each.kept(self.facts.all(ObjectKind(each.kind)))) for each in COLLECTIONS}
+        found = {each.part: self._collection(each) for each in COLLECTIONS}
         return KnownCluster(
             config=self.config,
             policy=self.policy,
@@ -127,6 +128,13 @@ class Setup:
             fleet=self.fleet,
             collections=Collections(**found),
         )
+
+    def _collection(self, setting: ListSetting[Any]) -> Any:
+        """The objects, indexed; if not all could be read, what reviews take in their place."""
+        kind = ObjectKind(setting.kind)
+        if self.facts.gap(kind) is None:
+            return setting.index(setting.kept(self.facts.all(kind)))
+        return setting.unread() if setting.unread is not None else None
 
     @property
     def installed(self) -> bool:
