@@ -94,7 +94,8 @@ def test_numbers_are_read_as_go_reads_them(text, number):
 def test_the_last_card_decides_the_mode(modes, mode):
     decoded = decode("".join(entry(mode=each, kind=A100) for each in modes.split(",")))
     assert decoded.mode == mode
-    assert all((card.geometries is None) == (mode == "hami-core") for card in decoded.cards)
+    found = [None if mode == "hami-core" else (SMALL, LARGE) if each == "mig" else () for each in modes.split(",")]
+    assert [card.geometries for card in decoded.cards] == found
 
 
 @pytest.mark.parametrize("kind", ["NVIDIA-NVIDIA A30", "NVIDIA-NVIDIA a100-SXM4-80GB", ""])
@@ -122,6 +123,12 @@ def test_a_card_without_geometries_on_a_mig_node_has_no_capacity():
     assert card.geometries == ()
     assert card.capacity < 0
     assert card.accounted(0) is None
+
+
+def test_the_smallest_instance_of_a_group_that_is_large_enough_is_booked():
+    group = Geometry("group3", (Instance("2g.20gb", 200, 3), Instance("1g.10gb", 100, 1)))
+    card = decode(entry(mode="mig"), VgpuConfig(mig_models=(MigModels(("T4",), (group,)),))).cards[0]
+    assert [card.accounted(need) for need in (100, 101, 201)] == [100, 200, None]
 
 
 @pytest.mark.parametrize(
