@@ -21,7 +21,6 @@ SHORTEST_LIMIT = 120.0  # seconds; less could end what is only slow
 
 ALLOWED = {
     "audit/test_tail.py": ("time.time()", "where a clock begins that the test moves"),
-    "browser/console.py": ("wait(10)", "a console that has not ended by then is killed, and nothing is checked"),
     "cluster/apihttp.py": ("time.monotonic()", "when a request came, in their order"),
     "cluster/apiserver.py": (
         "time.monotonic() time.sleep(min)",
