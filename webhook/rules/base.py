@@ -28,9 +28,8 @@ Event = Literal["update", "binding", "ephemeral"]
 
 
 _FACTS: frozenset[str] = frozenset({*PodFact, *Role})
-PART = re.compile(
-    r"^(\w+): +(\S.*(?:\n +\S.*)*)", re.MULTILINE
-)  # of the docstring of a rule's module: what it does, and why
+# Of the docstring of a rule's module: what the rule does, and why.
+PART = re.compile(r"^(\w+): +(\S.*(?:\n +\S.*)*)", re.MULTILINE)
 
 
 def _nothing(_pod: ReviewedPod, _context: Context) -> tuple[()]:

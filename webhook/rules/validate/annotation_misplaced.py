@@ -15,10 +15,8 @@ from webhook.rules.api import Context, Finding, Findings, ReviewedPod, Workload,
 
 READ = names.CHOOSING_ANNOTATIONS
 OF_PODS = READ.union(*[one.sizes(Place.ANNOTATION) for one in DIALECTS.values()])
-KEEPING = KUBERNETES_GROUPS | {
-    VCJOB_GROUP,
-    "argoproj.io",
-}  # whose controllers do not give pods the workload's annotations
+# The API groups whose controllers do not give pods the workload's annotations.
+KEEPING = KUBERNETES_GROUPS | {VCJOB_GROUP, "argoproj.io"}
 
 AS_LABEL = "{key} is a label here, where nothing reads it; write it under metadata.annotations"
 ON_WORKLOAD = "{key} is read from the pods, not from {who}; move it to the annotations of the pod template"
