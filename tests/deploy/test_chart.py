@@ -280,7 +280,8 @@ def test_a_policy_that_the_fallback_policies_of_the_chart_do_not_follow_is_refus
 
 
 def test_the_other_keys_of_a_policy_change_no_fallback_policy_and_are_accepted():
-    assert json_schema()["properties"].keys() == {*WITHOUT_EFFECT, *NOT_FOLLOWED, "enforcement"}
+    keys = {*WITHOUT_EFFECT, *NOT_FOLLOWED, "enforcement"}
+    assert json_schema()["properties"].keys() == keys, "a new key is in one of them"
     policy = parse_policy(WITHOUT_EFFECT, "policy")
     config = default_device_config()
     assert admission_policies(config, policy) == admission_policies(config, default_policy())
