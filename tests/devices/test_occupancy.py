@@ -93,16 +93,22 @@ def test_finished_and_terminating_pods_free_their_slices():
         assigned("p4", "gpu-a", "GPU-0,NVIDIA,8192,0:", **GONE),
         assigned("p5", "", "GPU-0,NVIDIA,8192,0:"),
     ]
+    for raw, scheduled in zip(pods, ("True", "False"), strict=False):
+        raw["metadata"]["creationTimestamp"] = "created"
+        conditions = {"Ready": ("True", "ready"), "PodScheduled": (scheduled, "bound")}
+        raw["status"]["conditions"] = [
+            {"type": kind, "status": status, "lastTransitionTime": time} for kind, (status, time) in conditions.items()
+        ]
     result = occupied([GPU_NODE], pods)
     card = cards(result, "gpu-a")["GPU-0"]
     assert card.accounted == Amounts(2, 40960, 30)
     assert (card.assigned.memory, card.assigned.cores) == (53248, 30)
     assert card.free == Amounts(8, 40960, 70)
-    assert [(one.name, one.container, one.memory, one.accounted) for one in card.pods] == [
-        ("p1", "c0", 20480, True),
-        ("p2", "c0", 20480, True),
-        ("p2", "c1", 4096, False),
-        ("p4", "c0", 8192, False),
+    assert [(one.name, one.container, one.memory, one.accounted, one.since) for one in card.pods] == [
+        ("p1", "c0", 20480, True, "bound"),
+        ("p2", "c0", 20480, True, "created"),
+        ("p2", "c1", 4096, False, "created"),
+        ("p4", "c0", 8192, False, ""),
     ]
     assert result.findings == ()
     assert result.nodes[0].idle == {names.VGPU_NUMBER: 96, names.VGPU_MEMORY: 1000_000, names.VGPU_CORES: 1000}
