@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 
 from tests.questions import needs
 from tests.server.program import until
-from webhook.cli.demo import free_port
+from webhook.cli.demo import listening
 
 PROGRAM = Path(sys.executable).parent / "vgpu-webhook"
 
@@ -106,12 +105,13 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
 
 
 def test_a_port_that_is_taken_is_named(capsys):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with listening(0, "--port") as taken:
         wanted = taken.getsockname()[1]
-        found = free_port(wanted, "--port")
+        with listening(wanted, "--console-port") as other:
+            found = other.getsockname()[1]
     assert found != wanted
     assert capsys.readouterr().err == (
-        f"warning: port {wanted} is in use or not allowed; port {found} is used instead: choose with --port\n"
+        f"warning: port {wanted} is in use or not allowed; port {found} is used instead: choose with --console-port\n"
     )
 
 

@@ -47,7 +47,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # each ends it and its 
 def command(port: int, console_port: int, once: bool) -> None:
     """Start a standalone webhook and its console, send three pods and show what happens."""
     terminal = Terminal()
-    port, console_port = free_port(port, "--port"), free_port(console_port, "--console-port")
+    with listening(port, "--port") as webhook, listening(console_port, "--console-port") as console:
+        port, console_port = webhook.getsockname()[1], console.getsockname()[1]
     for number in ENDING:  # also as a job in the background, where SIGINT is ignored
         signal.signal(number, _interrupt)
     try:
@@ -210,22 +211,25 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def free_port(wanted: int, option: str) -> int:
-    """Returns the wanted port of 127.0.0.1, or a free one with a warning that names the option.
+def listening(wanted: int, option: str) -> socket.socket:
+    """A socket that listens on the wanted port of 127.0.0.1, or on a free one with a warning that names the option.
 
     Raises:
         ConfigError: no port can be bound.
     """
     for number in (wanted, 0):
-        with socket.socket() as probe, contextlib.suppress(OSError):
+        probe = socket.socket()
+        try:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", number))
-            port: int = probe.getsockname()[1]
-            if number != wanted:
-                report_warning(
-                    f"port {wanted} is in use or not allowed; port {port} is used instead: choose with {option}"
-                )
-            return port
+            probe.listen()
+        except OSError:
+            probe.close()
+            continue
+        if number != wanted:
+            port = probe.getsockname()[1]
+            report_warning(f"port {wanted} is in use or not allowed; port {port} is used instead: choose with {option}")
+        return probe
     raise ConfigError(f"port {wanted} is not available; choose another with {option}")
 
 
