@@ -41,11 +41,14 @@ class Connection:
     def __init__(
         self, port: int, tls: ssl.SSLContext, host: str = "localhost", timeout: float = SECONDS, own: str = "127.0.0.1"
     ) -> None:
-        raw = socket.create_connection(("127.0.0.1", port), timeout, (own, 0))
+        # Not of a connected socket: of one that was reset, `wrap_socket` leaves a copy open.
+        self.socket = tls.wrap_socket(socket.socket(), server_hostname=host)
         try:
-            self.socket = tls.wrap_socket(raw, server_hostname=host)
+            self.socket.settimeout(timeout)
+            self.socket.bind((own, 0))
+            self.socket.connect(("127.0.0.1", port))
         except BaseException:
-            raw.close()
+            self.socket.close()
             raise
         self._read = b""
 
