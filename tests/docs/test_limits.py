@@ -6,7 +6,7 @@ from tests.docs.generated import DOCS
 from webhook.audit import writer
 from webhook.manifests.configurations import TIMEOUT_SECONDS
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_LOOKS, MAX_TEMPLATES
-from webhook.server.admission import MAX_WAITING, MAX_WAITING_SHARE
+from webhook.server.admission import MAX_WAITING, MAX_WAITING_BEYOND, MAX_WAITING_SHARE
 from webhook.server.framing import HEAD_BYTES, MAX_BODY
 from webhook.server.limits import LIMITS
 from webhook.wire.codec import MAX_BYTES_IN_DOUBT, MAX_STRUCTURAL_CHARS, MAX_STRUCTURAL_CHARS_IN_DOUBT
@@ -25,7 +25,7 @@ STATED = [
     ("operations", f"times the kinds of vGPU nodes | {MAX_LOOKS:,} |"),
     (
         "operations",
-        f"| large bodies that wait for a review | {MAX_WAITING}, at most {MAX_WAITING_SHARE} of them from one address",
+        f"| large bodies that wait for a review | {MAX_WAITING}, at most {MAX_WAITING_SHARE + MAX_WAITING_BEYOND} of them",
     ),
     ("operations", f"| memory for connections: handshakes, bodies, unread answers | {LIMITS.memory_bytes >> 20} MiB |"),
     ("operations", f"| an audit line | {writer.MAX_LINE >> 10} KiB |"),

@@ -29,10 +29,11 @@ from webhook.server.admission import (
     DIRECT_BYTES,
     DIRECT_TEMPLATES,
     MAX_WAITING,
+    MAX_WAITING_BEYOND,
     MAX_WAITING_SHARE,
     SETTING_BYTES,
-    STRANGERS,
     Admission,
+    Sender,
 )
 from webhook.server.framing import MAX_BODY
 from webhook.server.gunicorn import settle_memory
@@ -52,6 +53,7 @@ FILL = MAX_BODY - 4096
 BODIES = [*bodies(), ("wide characters", lambda: with_value(b'"' + b"x" * (FILL - 4) + "\U0001f600".encode() + b'"'))]
 
 
+VERIFIED = Sender("10.0.0.9", verified=True)
 SNAPSHOT = snapshot("every-family", target={"volcano": "1.16.0"})
 
 
@@ -67,10 +69,10 @@ def admission(tmp_path: Any, metrics: Metrics) -> Admission:
     )
 
 
-async def post(admission: Admission, path: str, body: bytes, source: str | None = None) -> tuple[int, Any]:
+async def post(admission: Admission, path: str, body: bytes, sender: Sender = VERIFIED) -> tuple[int, Any]:
     """Review a body as the server does."""
     answered: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-    admission.review(path, body, lambda *answer: answered.set_result(answer), source)
+    admission.review(path, body, lambda *answer: answered.set_result(answer), sender)
     status, response = await answered
     return status, orjson.loads(response)
 
@@ -165,19 +167,23 @@ def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, me
 
 
 @pytest.mark.parametrize(
-    ("sources", "most"),
+    ("senders", "most"),
     [
-        ([None], MAX_WAITING),
-        (["10.0.0.1", "10.0.0.2"], MAX_WAITING),
-        (["10.0.0.1"], MAX_WAITING_SHARE),
-        ([STRANGERS], MAX_WAITING_SHARE),
+        ([VERIFIED], MAX_WAITING),
+        ([Sender("10.0.0.1", known=True), Sender("10.0.0.2", known=True)], MAX_WAITING),
+        ([Sender("10.0.0.1", known=True)], MAX_WAITING_SHARE),
+        ([Sender("10.0.0.1"), Sender("10.0.0.2")], MAX_WAITING_SHARE),
+        (
+            [*[Sender("10.0.0.1")] * MAX_WAITING_SHARE, *[Sender("10.0.0.1", known=True)] * 4],
+            MAX_WAITING_SHARE + MAX_WAITING_BEYOND,
+        ),
     ],
 )
-def test_too_many_large_reviews_wait_outside(admission: Admission, sources: list[str | None], most: int):
+def test_too_many_large_reviews_wait_outside(admission: Admission, senders: list[Sender], most: int):
     large = pod(*containers(900, {names.VGPU_NUMBER: "1"}))
 
     async def all_of_them() -> None:
-        reviews = [post(admission, "/mutate", large, sources[at % len(sources)]) for at in range(most + 2)]
+        reviews = [post(admission, "/mutate", large, senders[at % len(senders)]) for at in range(most + 2)]
         assert sorted(status for status, _ in await asyncio.gather(*reviews)) == [200] * most + [429] * 2
 
     for _ in range(2):  # nothing of the first ones waits any more

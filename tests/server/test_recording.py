@@ -9,14 +9,14 @@ from tests.server.conftest import SETTINGS, Start
 from tests.server.reviews import admission_response, review
 from tests.server.test_rule_that_raises import AuditLog
 from tests.settings.test_review import config_map
-from webhook.server.admission import MAX_UNRECORDED, STRANGERS, Admission
+from webhook.server.admission import MAX_UNRECORDED, Admission, Sender
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 
 
 def begin_review(admission: Admission, number: int, statuses: list[int]) -> None:
     body = json.dumps(review(f"u-{number}")).encode()
-    admission.review("/mutate", body, lambda status, _: statuses.append(status), STRANGERS)
+    admission.review("/mutate", body, lambda status, _: statuses.append(status), Sender(""))
 
 
 def test_the_lines_of_one_turn_are_written_together_after_the_answers():

@@ -32,8 +32,8 @@ DIRECT_TEMPLATES = 20  # likewise pod templates of a workload, of which each may
 _TEMPLATE = b'"containers":'
 SETTING_BYTES = 1 << 20  # a larger body has no text that is read, and is reviewed with large bodies
 MAX_WAITING = 12  # large bodies that are reviewed or wait for it, and as many settings
-MAX_WAITING_SHARE = 8  # of these, from one source
-STRANGERS: Final = ""  # the source of clients that are neither verified nor have had a review answered
+MAX_WAITING_SHARE = 8  # of these, from one address, and from connections that had no review answered
+MAX_WAITING_BEYOND = 2  # of an address that has its share, on connections that had a review answered
 MAX_UNRECORDED = 64  # decisions that are answered and not yet recorded
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
@@ -48,24 +48,40 @@ PAGES: Final = ("/healthz", "/readyz", "/metrics")
 log = logging.getLogger(__name__)
 
 
+class Sender(NamedTuple):
+    """Who sends a body.
+
+    Attributes:
+        address: of the connection.
+        known: the connection had a review answered.
+        verified: the client's certificate was verified.
+    """
+
+    address: str
+    known: bool = False
+    verified: bool = False
+
+
 class ReviewThread:
     """A thread, which starts with its first review; settings have one of their own, so that no pod waits for them.
 
     Attributes:
         executor: runs the reviews.
-        waiting: the sources of the bodies that are reviewed or wait for it.
+        waiting: the senders whose bodies are reviewed or wait for it.
     """
 
     def __init__(self, name: str) -> None:
         """Take the name of the thread."""
         self.executor = ThreadPoolExecutor(1, name)
-        self.waiting: list[str | None] = []
+        self.waiting: list[Sender] = []
 
-    def has_room(self, source: str | None) -> bool:
-        """Whether one more body of a source may wait: strangers leave the last places to others, and so does each address."""
-        if len(self.waiting) >= (MAX_WAITING_SHARE if source == STRANGERS else MAX_WAITING):
-            return False
-        return source is None or self.waiting.count(source) < MAX_WAITING_SHARE
+    def has_room(self, sender: Sender) -> bool:
+        """Whether one more body of a sender may wait: new connections leave places to others, and so does each address."""
+        if sender.verified or not sender.known:
+            return len(self.waiting) < (MAX_WAITING if sender.verified else MAX_WAITING_SHARE)
+        own = [one for one in self.waiting if one.address == sender.address and not one.verified]
+        beyond = len(own) >= MAX_WAITING_SHARE and sum(one.known for one in own) >= MAX_WAITING_BEYOND
+        return len(self.waiting) < MAX_WAITING and not beyond
 
 
 class Answered(NamedTuple):
@@ -243,7 +259,7 @@ class Admission:
         if length is not None and length > MAX_BODY:
             raise TooLarge(f"the body has {length} bytes; {MAX_BODY} are the most that is read")
 
-    def review(self, path: str, body: bytes, answer: Answer, source: str | None) -> None:
+    def review(self, path: str, body: bytes, answer: Answer, sender: Sender) -> None:
         """Review a complete body: at once; a large one, many templates and a setting in a thread, which blocks no event loop.
 
         The decision is recorded when the answer was sent: the API server does not wait for it.
@@ -252,13 +268,12 @@ class Admission:
             path: one of ENDPOINTS.
             body: an AdmissionReview.
             answer: called once, in the event loop.
-            source: of whom large bodies are counted together: the address of a client that had a review answered, STRANGERS
-                for all that had none, None for a client whose certificate was verified, of which they are not counted.
+            sender: who sent it.
         """
         if path == SETTINGS_PATH or len(body) > DIRECT_BYTES or body.count(_TEMPLATE) > DIRECT_TEMPLATES:
-            self._review_in_thread(path, body, answer, source)
+            self._review_in_thread(path, body, answer, sender)
             return
-        status, response, decision = self._decide(path, body, source is None)
+        status, response, decision = self._decide(path, body, sender.verified)
         if decision is not None:
             if not self._unrecorded:
                 asyncio.get_running_loop().call_soon(self.record)
@@ -267,19 +282,19 @@ class Admission:
         if len(self._unrecorded) >= MAX_UNRECORDED or not self._written:
             self.record()
 
-    def _review_in_thread(self, path: str, body: bytes, answer: Answer, source: str | None) -> None:
+    def _review_in_thread(self, path: str, body: bytes, answer: Answer, sender: Sender) -> None:
         thread = self._settings if path == SETTINGS_PATH and len(body) <= SETTING_BYTES else self._large
-        if not thread.has_room(source):
+        if not thread.has_room(sender):
             answer(*self.refuse(path, Busy("too many large reviews at the same time; try again")))
             return
-        thread.waiting.append(source)
+        thread.waiting.append(sender)
 
         def finish(future: asyncio.Future[tuple[int, bytes]]) -> None:
-            thread.waiting.remove(source)
+            thread.waiting.remove(sender)
             if not future.cancelled():
                 answer(*future.result())
 
-        task = partial(self._answer_large, path, body, source is None)
+        task = partial(self._answer_large, path, body, sender.verified)
         asyncio.get_running_loop().run_in_executor(thread.executor, task).add_done_callback(finish)
 
     def _answer_large(self, path: str, body: bytes, client_verified: bool) -> tuple[int, bytes]:

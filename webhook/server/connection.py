@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Protocol
 
 from webhook.errors import RequestError, TooLarge, TooSlow
-from webhook.server.admission import ENDPOINTS, STRANGERS, Busy, MethodNotAllowed
+from webhook.server.admission import ENDPOINTS, Busy, MethodNotAllowed, Sender
 from webhook.server.budget import PIECE_BYTES, ConnectionUsage, MemoryBudget
 from webhook.server.framing import MAX_BODY, ChunkedBody, Head, read_head, read_seconds
 from webhook.server.tls import verified_client
@@ -223,9 +223,8 @@ class HttpConnection:
         if self._head.path in ENDPOINTS:
             self._reviewing = True
             body, self._body = b"".join(self._body), []
-            trusted = STRANGERS if self._usage.untrusted else self._address
-            source = trusted if self._client is None else None
-            self._service.admission.review(self._head.path, body, self._reviewed, source)
+            sender = Sender(self._address, not self._usage.untrusted, self._client is not None)
+            self._service.admission.review(self._head.path, body, self._reviewed, sender)
         else:
             self._send(*self._service.admission.page(self._head.path))
 
