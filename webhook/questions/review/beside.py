@@ -23,7 +23,7 @@ from webhook.rules.choices import Level
 from webhook.rules.context import ClusterFact, Context
 from webhook.rules.limits import COUNTED, names_devices
 from webhook.rules.registry import VALIDATIONS
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.reviewed_pod import ReviewedPod, computed_once
 from webhook.rules.validate import queue_missing
 from webhook.rules.workloads import Workload
 from webhook.settings.review import DOUBTFUL_QUOTA
@@ -175,7 +175,12 @@ class _JoinedGroup(Workload):
         self, raw: Mapping[str, Any], pods: Mapping[str, ReviewedPod], roles: Sequence[GangRole], context: Context
     ) -> None:
         super().__init__(*POD_GROUP, raw, pods, context)
-        self.__dict__["written_roles"] = tuple(roles)  # as if they had been read
+        self._joined = tuple(roles)
+
+    @computed_once
+    def written_roles(self) -> tuple[GangRole, ...]:
+        """Those of the workloads that name it."""
+        return self._joined
 
 
 def _names(pod: ReviewedPod, group: str) -> bool:

@@ -17,7 +17,7 @@ INSTEAD = ", less than it requests; memoryAboveCard: deny in the policy refuses 
 
 @Mutation(
     families=VGPU_ONLY,
-    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and (not settings.fleet.autoscaled),
+    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.fleet.autoscaled,
     reads=("nodes", "policy.memoryAboveCard", "deviceConfig.defaultMemory", ClusterFact.LIMITS),
 )
 def propose(pod: ReviewedPod, context: Context) -> Edits:
