@@ -92,5 +92,7 @@ def test_a_key_of_the_policy_forges_no_line(start: Start, tmp_path: Path):
     page = until(lambda: "last good" in (text := program.readyz()) and text)
     assert r"p\udcff: " in page
     assert r"x\nERROR forged\x1b[31m" in page
-    logged = [json.loads(line)["message"] for line in program.log().splitlines()]
+    # The page says so before the log does.
+    said = until(lambda: "policy changed, but cannot be used" in (text := program.log()) and text)
+    logged = [json.loads(line)["message"] for line in said.splitlines()]
     assert any("policy changed, but cannot be used" in message and r"p\udcff: " in message for message in logged)
