@@ -117,17 +117,9 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             pause = service.limits.sweep_seconds if written and not service.state.draining else SOON_SECONDS
             await asyncio.sleep(pause)
         for server, listener in zip(servers, self.sockets, strict=True):
-            await self._accept_all(listener.sock)
-            server.close()
+            await close_listener(server, listener.sock, lambda: TlsTransport(self))
         await self._finish()
         service.stop()
-
-    async def _accept_all(self, listener: socket.socket) -> None:
-        """Accept the connections of the backlog, which the kernel would reset when the listener is closed."""
-        with suppress(OSError):  # there are no more, or no more files may be open
-            for _ in range(BACKLOG):
-                accepted, _ = listener.accept()
-                await self.loop.connect_accepted_socket(lambda: TlsTransport(self), accepted)
 
     def _sweep(self) -> None:
         now = self.loop.time()
@@ -192,6 +184,23 @@ class Server(OneWorker):
 
     def load(self) -> Any:
         return self.service.admission
+
+
+async def close_listener(
+    server: asyncio.Server, listener: socket.socket, protocol: Callable[[], asyncio.Protocol]
+) -> None:
+    """Accept no more connections but those of the backlog, which the kernel would reset when the listener is closed.
+
+    All are accepted before any is served: clients that connect again once they are answered would never let it become empty.
+    """
+    waiting: list[socket.socket] = []
+    with suppress(OSError):  # there are no more, or no more files may be open
+        while len(waiting) < BACKLOG:
+            waiting.append(listener.accept()[0])
+    server.close()
+    for accepted in waiting:
+        with suppress(OSError):  # the peer is gone
+            await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
 
 
 def graceful_seconds(drain: float, limits: ServerLimits = LIMITS) -> int:
