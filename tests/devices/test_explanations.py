@@ -101,7 +101,7 @@ REFUSALS = [
     ("vgpu", vgpu((1, 10), **one_of("m", "o")), CARDS, Reason.NODES, (), "node affinity"),
     ("vgpu", vgpu((1, 10), **ELSEWHERE, **one_of("n")), CARDS, Reason.NODES, (), "nodeSelector"),
     ("vgpu", vgpu((1, 10), nodeSelector={"name": "n"}, **one_of("m")), CARDS, Reason.NODES, (), "node affinity"),
-    ("vgpu", vgpu((1, 10), **ELSEWHERE, **one_of("m")), CARDS, Reason.NODES, (), "nodeSelector and node affinity"),
+    ("vgpu", vgpu((1, 10), **ELSEWHERE, **one_of("m")), CARDS, Reason.NODES, (), "nodeSelector with node affinity"),
     ("vgpu", vgpu((1, 130), **ELSEWHERE), CARDS, Reason.NODES, (), None),
     ("vgpu", vgpu((1, 10), constraints=Constraints(mode="mig"), **ELSEWHERE), CARDS, Reason.MODE, (), None),
     ("gpushare", gpushare((None, 101)), FOUR, Reason.MEMORY, (101, 100), f"c0 {SHARED} 100"),

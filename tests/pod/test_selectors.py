@@ -73,7 +73,7 @@ def test_node_selector_and_affinity_are_read():
             (Requirement("", Operator.IN, ("n0",)),),
         ),
     )
-    assert selector.words == "nodeSelector and node affinity"
+    assert selector.words == "nodeSelector with node affinity"
 
 
 @pytest.mark.parametrize(

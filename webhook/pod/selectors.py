@@ -60,7 +60,7 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
     def words(self) -> str:
         """The fields that narrow, for people."""
         fields = (["nodeSelector"] if self.labels else []) + (["node affinity"] if self.terms else [])
-        return " and ".join(fields)
+        return " with ".join(fields)  # one subject: "your … demands"
 
     def json(self) -> dict[str, Any]:
         """The fields of a pod's spec from which `read_selector` reads this."""
