@@ -13,7 +13,8 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, bound, clear, manifest, report, wait_bound
+from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, bound, clear, manifest, place, report
+from tests.server.client import SECONDS
 from webhook import names
 from webhook.inputs.documents import Document
 from webhook.live.devices import LiveCluster
@@ -58,14 +59,6 @@ def fits_now(api: Api, pod: dict[str, Any]) -> bool:
     return found.verdict is why.WaitVerdict.FITS_NOW
 
 
-def is_bound(api: Api, pod: dict[str, Any], seconds: float) -> bool:
-    """Create a pod; returns whether it has a node within some seconds."""
-    before = len(bound(api, NAMESPACE))
-    created = api.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
-    assert created.status == 201, created.message
-    return len(wait_bound(api, NAMESPACE, before + 1, seconds)) > before
-
-
 def test_pods(started: tuple[Api, Volcano]):
     api, volcano = started
     rng = random.Random(f"exclusive {scheduler.SEED}")
@@ -77,7 +70,7 @@ def test_pods(started: tuple[Api, Volcano]):
             volcano.restart_and_wait(api)
         pod = random_pod(rng, f"pod-{number}")
         fits = fits_now(api, pod)
-        found = is_bound(api, pod, scheduler.SOON if fits else scheduler.NEVER)
+        found = place(api, NAMESPACE, [pod], SECONDS if fits else scheduler.NEVER) != [None]
         counts[f"{'fits now' if fits else 'waits'}: {'bound' if found else 'not bound'}"] += 1
         if found != fits:
             differences.append({"pod": pod, "beside": list(bound(api, NAMESPACE).values())})

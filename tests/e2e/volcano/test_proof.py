@@ -16,8 +16,9 @@ import pytest
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, bound, clear, manifest, place, report, starts, vcjob
+from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, clear, manifest, place, report, start_job, starts, vcjob
 from tests.reviewing import NODES_DECIDE, refusals, request
+from tests.server.client import SECONDS
 from webhook.outcome import Outcome
 from webhook.review.endpoints import review
 from webhook.rules.choices import Level
@@ -111,7 +112,7 @@ def test_pods(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster
             counts["fits tightly, bound" if found else "fits tightly, not bound"] += 1
         else:
             result = volcano[1].start_with_retry(
-                admin, lambda raw=repaired: place(admin, NAMESPACE, [raw], scheduler.SOON) != [None]
+                admin, lambda seconds, raw=repaired: place(admin, NAMESPACE, [raw], seconds) != [None]
             )
             counts[f"admitted, {result}"] += 1
             differences += [repaired] if result == scheduler.NOT_STARTED else []
@@ -128,10 +129,6 @@ def refused_tasks(outcome: Outcome) -> set[str]:
     """The tasks whose pods are refused, by index: `task0`."""
     denied = [violation.path for violation in outcome.violations if violation.level is Level.DENY]
     return {f"task{found[1]}" for path in denied if (found := re.match(r"spec\.tasks\[(\d+)\]", path))}
-
-
-def tasks_bound(api: Api) -> set[str]:
-    return {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in bound(api, NAMESPACE).values()}
 
 
 def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
@@ -151,18 +148,23 @@ def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluste
             counts["refused for another reason"] += 1
             continue
         if not never and not wait_rules(outcome):
+            several = len(job["spec"]["tasks"]) > 1
             result = volcano[1].start_with_retry(
-                admin, lambda job=job: starts(admin, NAMESPACE, job, scheduler.SOON + scheduler.JOB_SECONDS)
+                admin,
+                lambda seconds, job=job: starts(admin, NAMESPACE, job, seconds),
+                scheduler.SOON if several else SECONDS,
             )
-            if result == scheduler.NOT_STARTED and len(job["spec"]["tasks"]) > 1:
+            if result == scheduler.NOT_STARTED and several:
                 result = "several tasks, not started"  # the scheduler may have chosen other nodes
             counts[f"admitted, {result}"] += 1
             differences += [job] if result == scheduler.NOT_STARTED else []
             continue
-        found = starts(admin, NAMESPACE, job, scheduler.NEVER + scheduler.JOB_SECONDS)
+        pods = start_job(admin, NAMESPACE, job, scheduler.NEVER)
+        found = len(pods) >= job["spec"]["minAvailable"]
         reason = "gang-too-large" if "gang-too-large" in never else "a pod"
         if never and reason == "a pod":  # the gang may start without the pods of a task that never run
-            found = not refused_tasks(outcome).isdisjoint(tasks_bound(admin))
+            bound = {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in pods}
+            found = not refused_tasks(outcome).isdisjoint(bound)
         clear(admin, NAMESPACE)
         if never:
             counts[f"refused for {reason}, {'STARTED' if found else 'never started'}"] += 1
@@ -185,7 +187,7 @@ def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str,
         if "gang-fits-tightly" not in found or not found <= {"gang-fits-tightly", "default-number"}:
             continue
         volcano[1].restart_and_wait(admin)  # a booking of a deleted pod could keep the gang from starting
-        started = starts(admin, NAMESPACE, job, scheduler.NEVER + scheduler.JOB_SECONDS)
+        started = starts(admin, NAMESPACE, job, scheduler.NEVER)
         clear(admin, NAMESPACE)
         counts[f"{len(job['spec']['tasks'])} tasks, {'STARTED' if started else 'never started'}"] += 1
         differences += [job] if started else []
@@ -201,12 +203,8 @@ WHOLE_NODES = [(4, [{"volcano.sh/vgpu-number": 8}])]
 def test_an_elastic_gang_starts_with_its_minimum(admin: Api, snapshot: Snapshot, volcano: tuple[Cluster, Volcano]):
     too_large, elastic = vcjob("known", WHOLE_NODES, 4), vcjob("known", WHOLE_NODES, 1)
     assert refusals(review(request(too_large), snapshot)) == {"gang-too-large"}
-    assert not starts(admin, NAMESPACE, too_large, scheduler.NEVER + scheduler.JOB_SECONDS)
+    assert not starts(admin, NAMESPACE, too_large, scheduler.NEVER)
     clear(admin, NAMESPACE)
     assert refusals(review(request(elastic), snapshot)) == set()
-    assert (
-        volcano[1].start_with_retry(
-            admin, lambda: starts(admin, NAMESPACE, elastic, scheduler.SOON + scheduler.JOB_SECONDS)
-        )
-        != scheduler.NOT_STARTED
-    )
+    started = volcano[1].start_with_retry(admin, lambda seconds: starts(admin, NAMESPACE, elastic, seconds))
+    assert started != scheduler.NOT_STARTED

@@ -6,7 +6,6 @@ objects are bound.
 
 import os
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,8 +15,9 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, clear, manifest, place, report, starts, vcjob, wait_bound
+from tests.e2e.volcano.scheduler import NAMESPACE, NOW, Volcano, bound, clear, manifest, place, report, starts, vcjob
 from tests.reviewing import request
+from tests.server.program import until
 from webhook import names
 from webhook.review.endpoints import review
 from webhook.rules.context import Collections
@@ -27,6 +27,7 @@ from webhook.volcano.queues import Queues, read_queue
 PODS = int(os.environ.get("PROOF_QUEUE_PODS", "40"))
 JOBS = int(os.environ.get("PROOF_QUEUE_JOBS", "20"))
 FLEET = "mixed"
+PATH = f"/apis/{names.QUEUE_API}/queues"
 NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
 FLAT = scheduler.CONF
@@ -60,13 +61,16 @@ def started(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     with scheduler.on_fleet(FLEET, tmp_path_factory, conf) as (cluster, volcano), cluster.api() as api:
         for raw in map(queue_of, QUEUES[kind]):
             cluster.apply({key: value for key, value in raw.items() if key != "status"})
-            path = f"/apis/{names.QUEUE_API}/queues/{raw['metadata']['name']}"
-            deadline = time.monotonic() + scheduler.SOON  # the controller opens a new queue
-            while api.get(path).body.get("status", {}).get("state") != "Open" and time.monotonic() < deadline:
-                time.sleep(scheduler.PERIOD)
-            patched = api.merge(f"{path}/status", {"status": raw["status"]})
+        until(lambda: all(map(is_open, api.get(PATH).body["items"])))  # the controller opens a new queue
+        for raw in map(queue_of, QUEUES[kind]):
+            patched = api.merge(f"{PATH}/{raw['metadata']['name']}/status", {"status": raw["status"]})
             assert patched.status == 200, patched.message
+        volcano.restart_and_wait(api)  # a running scheduler may read of a pod before it reads of its queue
         yield api, volcano
+
+
+def is_open(queue: dict[str, Any]) -> bool:
+    return bool(queue.get("status", {}).get("state") == "Open")
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def admin(started: tuple[Api, Volcano]) -> Iterator[Api]:
 
 @pytest.fixture
 def snapshot(kind: str, started: tuple[Api, Volcano]) -> Snapshot:
-    listed = started[0].get(f"/apis/{names.QUEUE_API}/queues").body["items"]
+    listed = started[0].get(PATH).body["items"]
     queues = [queue for raw in listed if (queue := read_queue(raw)) is not None]
     inputs = scheduler.inputs(FLEET, FLAT if kind == "flat" else NESTED)
     return replace(inputs, collections=Collections(Queues(queues))).snapshot()
@@ -143,7 +147,7 @@ def compare(
         clear(admin, NAMESPACE)
         counts[f"{', '.join(sorted(reports))}: {'STARTED' if found else 'never started'}"] += 1
         return not found
-    result = volcano.start_with_retry(admin, lambda: start(scheduler.SOON))
+    result = volcano.start_with_retry(admin, start)
     counts[f"admitted: {result}"] += 1
     return result != scheduler.NOT_STARTED
 
@@ -161,7 +165,7 @@ def test_objects_start_unless_a_rule_reports_them(of: str, admin: Api, snapshot:
 
         def start(seconds: float, raw: dict[str, Any] = raw) -> bool:
             if of == "jobs":
-                return starts(admin, NAMESPACE, raw, seconds + scheduler.JOB_SECONDS)
+                return starts(admin, NAMESPACE, raw, seconds)
             return place(admin, NAMESPACE, [raw], seconds) != [None]
 
         differences += [] if compare(volcano, admin, rules, start, counts) else [raw]
@@ -173,16 +177,17 @@ def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, snapshot: Snapsh
     small = [{NUMBER: 1, MEMORY: 1000}]
     blocker = manifest("stopper", small, {names.QUEUE_NAME: "root"})
     assert reported(blocker, snapshot) == ({"queue-not-leaf"}, set())
-    assert place(
-        admin, NAMESPACE, [blocker, manifest("other", small, {names.QUEUE_NAME: "open"})], scheduler.NEVER
-    ) == [
-        None,
-        None,
-    ]
-    delete_now = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-    admin.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/stopper", delete_now)
-    groups = f"/apis/{names.QUEUE_API}/namespaces/{NAMESPACE}/podgroups"
-    for group in admin.get(groups).body["items"]:
-        if group["spec"]["queue"] == "root":
-            admin.send("DELETE", f"{groups}/{group['metadata']['name']}", delete_now)
-    assert set(wait_bound(admin, NAMESPACE, 1, scheduler.SOON)) == {"other"}
+    path = f"/apis/{names.QUEUE_API}/namespaces/{NAMESPACE}/podgroups"
+
+    def groups() -> dict[str, str]:
+        """The queues of the PodGroups."""
+        return {group["metadata"]["name"]: group["spec"]["queue"] for group in admin.get(path).body["items"]}
+
+    assert place(admin, NAMESPACE, [blocker], 0) == [None]
+    until(lambda: "root" in groups().values())  # the scheduler reads PodGroups in their order
+    assert place(admin, NAMESPACE, [manifest("other", small, {names.QUEUE_NAME: "open"})], scheduler.NEVER) == [None]
+    assert bound(admin, NAMESPACE) == {}
+    admin.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/stopper", NOW)
+    for name in [name for name, queue in groups().items() if queue != "open"]:
+        admin.send("DELETE", f"{path}/{name}", NOW)
+    assert set(until(lambda: bound(admin, NAMESPACE))) == {"other"}

@@ -6,7 +6,6 @@ The cards that it gets add up to more memory than the quota has, and those of a 
 
 import os
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
 from tests.e2e.volcano.scheduler import NAMESPACE, Volcano, clear, manifest, place, report
 from tests.reviewing import request
+from tests.server.program import until
 from webhook import names
 from webhook.review.endpoints import review
 from webhook.rules.context import Collections
@@ -27,6 +27,8 @@ from webhook.volcano.quotas import Quotas, read_quota
 PODS = int(os.environ.get("PROOF_QUOTA_PODS", "40"))
 FLEET = "rtx4090"  # equal cards, so that a whole one has a known memory
 HARD = {f"limits.{names.VGPU_MEMORY}": "50000", f"requests.{names.VGPU_MEMORY}": "30000"}
+WHOLE = manifest("whole", [{names.VGPU_NUMBER: 1, names.VGPU_MEMORY: 30000}])  # all that the quota has
+PODS_PATH = f"/api/v1/namespaces/{NAMESPACE}/pods"
 QUOTAS = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas"
 
 
@@ -40,11 +42,11 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Vol
 
 
 def empty_quota(api: Api) -> None:
-    """Count from zero: kube-controller-manager, which would do it, does not run."""
+    """Count from zero, as kube-controller-manager would do it, and wait until the API server's admission reads that."""
     unused = {"status": {"hard": HARD, "used": dict.fromkeys(HARD, "0")}}
     patched = api.merge(f"{QUOTAS}/cards/status", unused)
     assert patched.status == 200, patched.message
-    time.sleep(scheduler.PERIOD)  # until the API server's admission has it
+    until(lambda: api.post(f"{PODS_PATH}?dryRun=All", WHOLE).status == 201)
 
 
 def amounts(rng: random.Random) -> dict[str, int]:
@@ -74,16 +76,16 @@ def test_pods(started: tuple[Api, Volcano]):
         clear(api, NAMESPACE)
         empty_quota(api)
         if sum(each.get(names.VGPU_MEMORY, 0) for each in containers) > int(HARD[f"requests.{names.VGPU_MEMORY}"]):
-            refused = api.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+            refused = api.post(PODS_PATH, pod)
             exceeded = refused.status == 403 and "exceeded quota: cards" in refused.message
             counts["requests above the quota: refused" if exceeded else "requests above the quota: CREATED"] += 1
             differences += [] if exceeded else [pod]
             continue
         bound: list[dict[str, Any] | None] = []
 
-        def attempt(pod: dict[str, Any] = pod, bound: list[dict[str, Any] | None] = bound) -> bool:
+        def attempt(seconds: float, pod: dict[str, Any] = pod, bound: list[dict[str, Any] | None] = bound) -> bool:
             empty_quota(api)
-            bound[:] = place(api, NAMESPACE, [pod], scheduler.SOON)
+            bound[:] = place(api, NAMESPACE, [pod], seconds)
             return bound != [None]
 
         result = volcano.start_with_retry(api, attempt)

@@ -1,37 +1,51 @@
-"""What a scheduler of Volcano does just after its start: docs/upstream.md describes it."""
+"""What a scheduler of Volcano does with cards that it has not read: docs/upstream.md describes it."""
 
 import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
-from tests.e2e.volcano.scheduler import NAMESPACE, START_SECONDS, Volcano, bound, clear, place, touch_nodes
+from tests.e2e.volcano.scheduler import ASSIGNED, FIRST, NAMESPACE, NODES, Volcano, bound, clear, keep_cards, place
+from tests.server.client import SECONDS
 from tests.server.program import until
+from webhook.devices.nodes import NO_HANDSHAKE
+from webhook.names import NODE_VGPU_HANDSHAKE
 
-STARTS = (
-    10  # one shows nothing if the scheduler reads its nodes after its first session has begun, as on a busy machine
-)
+FLEET = "rtx4090"  # one node
+WITHOUT_CARDS = scheduler.CONF.replace("  - name: deviceshare\n    arguments: {deviceshare.VGPUEnable: true}\n", "")
 
 
 def binds_with_cards(api: Api, volcano: Volcano) -> bool | None:
     """Create a pod, and wait for its node; returns whether it has cards there, or None if the scheduler crashed."""
-    place(api, NAMESPACE, [scheduler.FIRST], 0)
-    until(lambda: bound(api, NAMESPACE) or volcano.scheduler_crashed(), START_SECONDS)
+    place(api, NAMESPACE, [FIRST], 0)
+    until(lambda: bound(api, NAMESPACE) or volcano.scheduler_crashed())
     pods = bound(api, NAMESPACE).values()
     clear(api, NAMESPACE)
-    return next((scheduler.ASSIGNED in pod["metadata"]["annotations"] for pod in pods), None)
+    return next((ASSIGNED in pod["metadata"]["annotations"] for pod in pods), None)
 
 
 def test_a_scheduler_that_has_just_started_binds_pods_without_cards(tmp_path_factory: pytest.TempPathFactory):
-    fleet = scheduler.on_fleet("rtx4090", tmp_path_factory, answers=False)
+    """In a start, the nodes are mostly read before the first session enables cards; here that is later in any case."""
+    fleet = scheduler.on_fleet(FLEET, tmp_path_factory, keeps_cards=False)
     with fleet as (cluster, volcano), cluster.api() as api:
+        keep_cards(api)
+        volcano.configure(WITHOUT_CARDS)
+        volcano.restart_scheduler()
+        assert place(api, NAMESPACE, [scheduler.manifest("without", [{"cpu": 1}])], SECONDS) != [
+            None
+        ]  # the node is read
         clear(api, NAMESPACE)
-        for _ in range(STARTS):
-            volcano.restart_scheduler()
-            with_cards = binds_with_cards(api, volcano)
-            if with_cards is None:
-                return
-            touch_nodes(api)  # soon the scheduler knows their cards
-            if not with_cards:
-                break
-        assert with_cards is False
-        until(lambda: binds_with_cards(api, volcano) or volcano.scheduler_crashed(), START_SECONDS)
+        volcano.configure(scheduler.CONF)
+        assert binds_with_cards(api, volcano) is False
+        keep_cards(api)  # soon the scheduler knows their cards
+        until(lambda: binds_with_cards(api, volcano))
+
+
+def test_a_node_without_cards_ends_the_scheduler(tmp_path_factory: pytest.TempPathFactory):
+    if scheduler.version() != "1.14.1":
+        pytest.skip(f"Volcano {scheduler.version()} looks first")
+    fleet = scheduler.on_fleet(FLEET, tmp_path_factory, keeps_cards=False)
+    with fleet as (cluster, volcano), cluster.api() as api:
+        for node in api.get(NODES).body["items"]:
+            gone = {"metadata": {"annotations": {NODE_VGPU_HANDSHAKE: NO_HANDSHAKE}}}
+            api.merge(f"{NODES}/{node['metadata']['name']}", gone)
+        until(lambda: binds_with_cards(api, volcano) is None)  # soon the scheduler reads that
