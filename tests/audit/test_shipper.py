@@ -16,6 +16,7 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 import orjson
+import psycopg
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -156,6 +157,30 @@ def test_a_corrupt_database_is_tried_ever_more_rarely_and_reported_once(
     warned, shipping = caplog.messages
     assert "; the log is kept, and shipped when this is over" in warned
     assert shipping.startswith(f"shipping {log} as here to ")
+
+
+CANCEL = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+@pytest.mark.parametrize("table", ["sources", "decisions"])
+def test_a_query_that_is_cancelled_is_tried_again(table: str, postgres: Postgres, tmp_path: Path):
+    """By an administrator, or by a `statement_timeout`, also while it waits for another program."""
+    url, log, stop = postgres.make("cancelled"), tmp_path / "audit.jsonl", threading.Event()
+    log.write_bytes(line(0))
+    database = Database.at(url)
+    database.make_tables()
+    shipping = Shipper(str(log), "here", database, KEEP, Intervals(poll=0.02))
+    thread = threading.Thread(target=shipping.run, args=[stop], daemon=True)
+    with psycopg.connect(url) as holds, psycopg.connect(url, autocommit=True) as cancels:
+        holds.execute(f"LOCK TABLE {table}".encode())
+        thread.start()
+        until(lambda: cancels.execute(CANCEL).fetchall())
+        until(lambda: shipping.failures)
+    until(lambda: shipping.stored)
+    stop.set()
+    thread.join()
+    database.close()
+    assert stored(url) == [0]
 
 
 # --- a full disk ------------------------------------------------------------------------------------------------------

@@ -142,8 +142,15 @@ class Database:
             StoreError: the database cannot be used.
         """
         with self._turn(), self._explained():
-            with self._engine.connect() as db, _limited(db):
-                yield db  # what it made, for example a temporary table, is rolled back
+            try:
+                with self._engine.connect() as db, _limited(db):
+                    yield db  # what it made, for example a temporary table, is rolled back
+            except DBAPIError as error:
+                if _is_timeout(error.orig):
+                    raise RequestError(
+                        "it takes too long to match these globs; use fewer or shorter ones, or a shorter time"
+                    ) from None
+                raise
             self._outage = None
 
     @contextmanager
@@ -182,10 +189,6 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            if _is_timeout(error.orig):
-                raise RequestError(
-                    "it takes too long to match these globs; use fewer or shorter ones, or a shorter time"
-                ) from None
             problem = f"{self.name}: {self._problem(error)}"
             self._outage = problem if _is_outage(error) else None
             raise StoreError(problem) from None

@@ -181,7 +181,7 @@ class DecisionStore:
         Raises:
             StoreError: the database cannot be used.
         """
-        with self.database.reading() as db:
+        with self.database.writing() as db:  # `reading` has a time limit, for filters
             return db.scalar(select(sources.c.position).where(sources.c.name == source)) or ""
 
     def forget(self) -> bool:
