@@ -52,8 +52,8 @@ class ForkServer:
         prctl(SUBREAPER, 1, 0, 0, 0)
         try:
             socket.send_fds(self._socket, [json.dumps(order).encode()], streams)
-            pid = int(self._socket.recv(100))
-            self._socket.recv(100)  # by now it is a child of this process
+            # From the copy, and once it is a child of this process.
+            pid = sum(int(self._socket.recv(100)) for _ in range(2))
         finally:
             prctl(SUBREAPER, 0, 0, 0, 0)  # orphans of other processes are no business of a test
         return pid
@@ -98,20 +98,19 @@ def _serve(connection: socket.socket) -> Order:
         for stream in streams:
             os.close(stream)
         os.waitpid(middle, 0)
-        connection.send(b"done")
-    child = os.fork()
-    if child:
-        connection.send(b"%d" % child)
+        connection.send(b"0")
+    if os.fork():
         os._exit(0)
-    connection.close()
     order = Order(*json.loads(request))
+    if order.session:
+        os.setsid()  # before anybody sends a signal to it
+    connection.send(b"%d" % os.getpid())
+    connection.close()
     _become(order, streams)
     return order
 
 
 def _become(order: Order, streams: list[int]) -> None:
-    if order.session:
-        os.setsid()
     os.chdir(order.cwd)
     os.environ.clear()
     os.environ.update(order.env)
