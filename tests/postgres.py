@@ -13,12 +13,15 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from tests.server.client import SECONDS
 from tests.server.program import free_port, until
+from webhook.audit import database
+from webhook.audit.postgres import LimitedConnection
 
 USER, PASSWORD = "shipper", "p@ss:w0rd/%41"
 REQUIRED = "VGPU_WEBHOOK_POSTGRES"  # "required": tests fail without PostgreSQL
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-_FAST = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=64MB"]
+_FAST = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=64MB", "-c", "autovacuum=off"]
 
 
 class Postgres:
@@ -81,8 +84,10 @@ class Postgres:
     def _signal(self, number: int) -> list[int]:
         """Send a signal to the server and to all processes that serve a connection; returns the latter."""
         assert self._process is not None
-        text = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        children = [*map(int, text)]
+        about = Path(f"/proc/{self._process.pid}")
+        self._process.send_signal(signal.SIGSTOP)  # else it may start others, and `children` may lack some: proc(5)
+        until(lambda: "(stopped)" in (about / "status").read_text())
+        children = [*map(int, (about / "task" / about.name / "children").read_text().split())]
         for process in (self._process.pid, *children):
             with suppress(ProcessLookupError):  # a worker that has ended meanwhile
                 os.kill(process, number)
@@ -110,7 +115,10 @@ class Postgres:
 
 
 def start_postgres() -> Postgres:
-    """Start a server. Without the package the test is skipped, or fails if PostgreSQL is required."""
+    """Start a server, and let this process wait for it. Without the package the test is skipped, or fails if it is required."""
+    for limit in ("CONNECT_SECONDS", "ANSWER_SECONDS", "WRITE_SECONDS", "TURN_SECONDS", "MAX_SECONDS"):
+        setattr(database, limit, int(SECONDS))  # the program's own would end what is only slow
+    LimitedConnection.answer_seconds = SECONDS
     if not BINARIES:
         if os.environ.get(REQUIRED) == "required":
             pytest.fail(f"PostgreSQL is not installed, but {REQUIRED}=required")

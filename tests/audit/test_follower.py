@@ -25,7 +25,7 @@ from webhook.audit import database
 from webhook.audit.decision import Decision, parse_decision, spell_time
 from webhook.audit.filters import Filter
 from webhook.audit.follower import LogFollower
-from webhook.audit.reader import GIVE_UP, MAX_LINE, Skipped
+from webhook.audit.reader import GIVE_UP, MAX_LINE, Batch, Skipped
 from webhook.audit.store import DecisionPage, Extent, Retention
 from webhook.audit.summary import MINUTE, Summary
 from webhook.audit.tail import LogTail
@@ -400,10 +400,17 @@ def test_the_progress_of_reading_increases(log: Path, follower: LogFollower):
     assert shares[-1] > 0.9
 
 
-def test_reading_can_be_stopped(log: Path, follower: LogFollower):
+def test_reading_can_be_stopped(log: Path, follower: LogFollower, monkeypatch: pytest.MonkeyPatch):
     log.write_bytes(lines(*range(20_000)))
+    add = follower.store.add
+
+    def add_and_wait(batch: Batch) -> None:
+        add(batch)
+        until(lambda: follower._worker.stopped)
+
+    monkeypatch.setattr(follower.store, "add", add_and_wait)
     follower.start()
-    until(lambda: follower.store.extent().count > 100)
+    until(lambda: follower.store.extent().count)
     follower.stop()
     assert follower.store.extent().count < 20_000
     assert not follower.caught_up
@@ -437,12 +444,13 @@ def test_a_summary_is_kept_until_decisions_are_added(log: Path, filled: LogFollo
 
 
 def test_globs_that_take_too_long_are_an_error(log: Path, follower: LogFollower, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(database, "MAX_SECONDS", 0.05)
     log.write_bytes(b"".join([line(number, name="a" * 240 + str(number)) for number in range(1000)]))
     follower.look()
     slow = Filter(name=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
     for query in (follower.store.page, follower.store.summary, lambda wanted: list(follower.store.decisions(wanted))):
-        with pytest.raises(RequestError, match="shorter"):
-            query(slow)
+        with monkeypatch.context() as limits:
+            limits.setattr(database, "MAX_SECONDS", 0.05)
+            with pytest.raises(RequestError, match="shorter"):
+                query(slow)
         query(Filter(name=("*z",)))
     assert follower.store.summary().decisions == 1000
