@@ -274,9 +274,9 @@ class FollowedCollection(Generic[Kept]):
         if not self.setting.rule:
             self.reflector.follow(self.setting.keep)
 
-    def version(self) -> int | None:
-        """The version of the copy; None if the objects are not known, or stale."""
-        return self.reflector.version if self.state() is State.KNOWN else None
+    def version(self) -> tuple[bool, int]:
+        """Whether the objects are known, and not stale, and the version of the copy."""
+        return self.state() is State.KNOWN, self.reflector.version
 
     def read(self, policy: Policy, *, policy_read: bool) -> Any:
         """The objects, indexed; None if they are not known, or stale, or if no rule reads them.
