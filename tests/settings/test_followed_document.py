@@ -38,7 +38,7 @@ class FakeCluster:
         for reflector, data in zip(self.source.reflectors, maps, strict=True):
             if data != "?":
                 kept = {} if data is None else {"config": self.source.keep(config_map("config", data))}
-                reflector.copy, reflector._state = Copy(None, kept), State.KNOWN
+                reflector.copy, reflector._state, reflector.version = Copy(None, kept), State.KNOWN, 1
         return self.source.refresh()
 
 

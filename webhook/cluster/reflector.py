@@ -167,6 +167,8 @@ class Reflector(Generic[Kept]):
 
     def state(self) -> State:
         """What is known of the objects."""
+        if not self.version:  # they are published together: a look that sees one of them sees both
+            return State.WAITING
         stale = self.confirmed is not None and self._pace.clock() - self.confirmed > self.stale_after
         return State.UNKNOWN if stale else self._state
 
@@ -188,9 +190,9 @@ class Reflector(Generic[Kept]):
         if self._access.once:
             self._list_once()
             return
-        if self._client is not None:
+        if client := self._client:  # read once: its thread may replace it
             self._interrupted = True
-            self._client.close()
+            client.close()
         if self._worker.running:
             self._worker.wake()
         self._worker.start()
@@ -198,8 +200,8 @@ class Reflector(Generic[Kept]):
     def stop(self) -> None:
         """End whatever is going on; returns at once."""
         self._worker.stop()
-        if self._client is not None:
-            self._client.close()
+        if client := self._client:
+            client.close()
 
     def _turn(self) -> float:
         """List if need be, and watch until that ends; returns how long to wait."""
@@ -320,8 +322,8 @@ class Reflector(Generic[Kept]):
     def _note_absence(self, error: WebhookError) -> None:
         assert isinstance(error, ClusterError)  # noqa: S101
         before = self._state, self.missing
+        self.missing, self._state = error.status == HTTPStatus.NOT_FOUND, State.UNKNOWN  # first: it is not failing
         self.copy, self.problem, self.confirmed, self._from = Copy(self.copy.key, {}), str(error), None, ""
-        self.missing, self._state = error.status == HTTPStatus.NOT_FOUND, State.UNKNOWN
         if (self._state, self.missing) != before:
             log.info("%s: %s; retried every %.0f s", self.name, error, ABSENT_SECONDS)
             self._advance()
