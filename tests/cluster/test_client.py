@@ -1,5 +1,6 @@
 """The client against a server over HTTP: the requests that it sends, and the errors that it raises."""
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import broken, drop, garbage, hang, sends, slow, status
-from tests.server.program import Authority, until
+from tests.server.program import SECONDS, Authority, until
 from webhook.cluster.client import Client, ResponseLimits
 from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError, ConfigError
@@ -24,7 +25,7 @@ def node(name: str, **annotations: str) -> dict[str, Any]:
 
 @pytest.fixture
 def client(credentials: Credentials) -> Iterator[Client]:
-    client = Client(credentials)
+    client = Client(credentials, SECONDS)
     yield client
     client.close()
 
@@ -146,12 +147,14 @@ def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bo
 
 
 def test_every_request_has_a_timeout(api: ApiServer, credentials: Credentials):
-    client = Client(credentials, 0.2, ResponseLimits(seconds=0.3, watch_seconds=0.2))
-    api.fail(NODES, hang, watch=False, times=1)
-    api.fail(NODES, slow(0.05, 100), watch=False)
+    client = Client(credentials, 0.2, ResponseLimits(watch_seconds=0.2))
+    api.fail(NODES, hang, watch=False)
     assert str(refusal(lambda: list(client.list(NODES)))).endswith("no answer in time")
-    assert str(refusal(lambda: list(client.list(NODES)))).endswith("a response that is not finished in 0 s")
     assert str(refusal(lambda: list(client.watch(NODES, "", 5)))).endswith("no answer in time")
+    api.heal()
+    api.fail(NODES, slow(0.05, 100))
+    client = Client(credentials, SECONDS, ResponseLimits(seconds=0.0))
+    assert str(refusal(lambda: list(client.list(NODES)))).endswith("a response that is not finished in 0 s")
 
 
 def test_responses_and_lines_have_a_maximum_size(api: ApiServer, credentials: Credentials):
@@ -188,6 +191,19 @@ def test_close_interrupts_requests(api: ApiServer, client: Client, lists: bool):
     thread.join()  # the response would take longer
     assert errors
     assert str(refusal(call)).endswith("closed")
+
+
+def test_close_while_the_socket_is_read(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
+    """`ssl` raises a ValueError if the session ends between its two looks at it."""
+    read = ssl.SSLSocket.read
+
+    def close_first(connection: ssl.SSLSocket, *arguments: Any) -> Any:
+        if client._response is not None:
+            client.close()
+        return read(connection, *arguments)
+
+    monkeypatch.setattr(ssl.SSLSocket, "read", close_first)
+    assert str(refusal(lambda: list(client.watch(NODES, "", 60)))).endswith("closed")
 
 
 def test_a_kubeconfig_is_read_again_when_its_token_is_rejected(api: ApiServer, client: Client, tmp_path: Path):

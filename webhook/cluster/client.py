@@ -286,6 +286,10 @@ class Client:
             yield response
         except HTTPError as error:
             raise self._error(path, _reason(error)) from error
+        except (ValueError, AttributeError) as error:
+            if not self._closed:  # `ssl` raises them where `close` takes the session from a socket that is read
+                raise
+            raise self._error(path, "closed") from error
         finally:
             self._response = None
             if response is not None:
