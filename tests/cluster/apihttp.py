@@ -40,6 +40,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 100  # with more than five at the same time, the kernel would let some wait for seconds
 
     def __init__(self, api: Any) -> None:
         self.api = api

@@ -25,10 +25,11 @@ import yaml
 
 from tests.cluster.apihttp import ReceivedRequest, Server, StatusError
 from tests.cluster.faults import Fault
-from tests.server.program import Authority
+from tests.server.program import Authority, free_port
 
 NODES = "/api/v1/nodes"
 TOKEN = "s3cret"
+BOOKMARK_SECONDS = 60.0  # between two bookmarks of a watch
 
 Object = dict[str, Any]
 
@@ -79,8 +80,8 @@ class ApiServer:
 
     Attributes:
         authority: signs the certificate of the server; None serves plain HTTP.
-        bookmark_seconds: the time between two bookmarks of a watch.
         token: requests with any other token get 401.
+        port: where to listen; nothing else takes it while the server is stopped.
         requests: all requests, oldest first.
         connections: the number of connections that clients opened.
         objects: what is stored, by path.
@@ -88,9 +89,8 @@ class ApiServer:
     """
 
     authority: Authority | None = None
-    bookmark_seconds: float = 60.0
     token: str = TOKEN
-    port: int = 0
+    port: int = field(default_factory=free_port)
     requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     objects: dict[str, Object] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class ApiServer:
         self._version = 1000
         self._oldest = 0  # earlier versions are compacted away
         self._failures: list[_Failure] = []
-        self._generation = 0  # watches of an earlier generation end
+        self._broken = 0.0  # watches that arrived until then end
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
@@ -117,7 +117,6 @@ class ApiServer:
     def start(self) -> None:
         """Listen, after a restart on the same port as before."""
         self._server = Server(self)
-        self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
@@ -125,9 +124,9 @@ class ApiServer:
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
+            server.server_close()  # first: who connects again is refused, not reset
             self.break_watches()
             server.break_all()
-            server.server_close()
 
     @property
     def now(self) -> datetime:
@@ -167,7 +166,7 @@ class ApiServer:
     def break_watches(self) -> None:
         """Break the connections of all watches."""
         with self._changed:
-            self._generation += 1
+            self._broken = time.monotonic()
             self._changed.notify_all()
 
     def sleep(self, seconds: float) -> None:
@@ -273,12 +272,11 @@ class ApiServer:
         """The events of a watch; ends at its timeout, or with None if its connection must break."""
         version = int(request.query.get("resourceVersion") or self._version)
         deadline = time.monotonic() + float(request.query.get("timeoutSeconds", "60"))
-        server, generation = self._server, self._generation
-        bookmark = time.monotonic() + self.bookmark_seconds
+        bookmark = time.monotonic() + BOOKMARK_SECONDS
         while time.monotonic() < deadline:
             with self._changed:
-                self._await_change(version, generation, min(deadline, bookmark))
-                if self._generation != generation or self._server is not server:
+                self._await_change(request, version, min(deadline, bookmark))
+                if request.at <= self._broken:
                     yield None
                     return
                 fresh = self._events[bisect_right(self._events, version, key=itemgetter(0)) :]
@@ -287,12 +285,12 @@ class ApiServer:
                 if collection == request.path and _selected(request, changed["metadata"]["name"]):
                     yield {"type": kind, "object": changed}
             if time.monotonic() >= bookmark and request.query.get("allowWatchBookmarks") in ("1", "true"):
-                bookmark = time.monotonic() + self.bookmark_seconds
+                bookmark = time.monotonic() + BOOKMARK_SECONDS
                 mark = {"kind": "Object", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
                 yield {"type": "BOOKMARK", "object": mark}
 
-    def _await_change(self, version: int, generation: int, until: float) -> None:
-        while self._version <= version and self._generation == generation and time.monotonic() < until:
+    def _await_change(self, request: ReceivedRequest, version: int, until: float) -> None:
+        while self._version <= version and request.at > self._broken and time.monotonic() < until:
             self._changed.wait(max(0.001, until - time.monotonic()))
 
     def _record(self, collection: str, kind: str, obj: Object) -> Object:

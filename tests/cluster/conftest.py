@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.apiserver import ApiServer
-from tests.server.program import Authority
+from tests.server.program import SECONDS, Authority
+from webhook.cluster import client
 from webhook.cluster.credentials import Credentials
 
 
@@ -16,7 +17,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture
-def api(authority: Authority) -> Iterator[ApiServer]:
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    monkeypatch.setattr(client, "CONNECT_SECONDS", SECONDS)  # on a busy machine, a handshake may take long
     with ApiServer(authority) as server:
         yield server
 

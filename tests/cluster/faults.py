@@ -1,6 +1,7 @@
 """Failures of the fake API server: each serves a request in place of the server."""
 
 from collections.abc import Callable
+from math import inf
 
 from tests.cluster.apihttp import Handler
 
@@ -44,7 +45,7 @@ def slow(seconds: float, count: int) -> Fault:
 
 def hang(handler: Handler) -> None:
     """No response, and the connection stays open."""
-    handler.api.sleep(60)
+    handler.api.sleep(inf)
     handler.close_connection = True
 
 

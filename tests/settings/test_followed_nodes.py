@@ -92,9 +92,9 @@ def test_another_device_config_lists_the_nodes_again_and_keeps_the_old_ones_unti
 
 
 def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes: FollowedNodes, clock: Clock):
-    nodes.follow(CONFIG)
     for name in "ab":
         api.put(NODES, gpu_node(name, 1))
+    nodes.follow(CONFIG)
     until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
     until(lambda: states(nodes) == [("a", True), ("b", False)])
@@ -107,7 +107,7 @@ def test_a_node_that_disappears_is_in_doubt_for_some_time(api: ApiServer, nodes:
     api.put(NODES, gpu_node("a", 1))
     until(lambda: states(nodes) == [("a", False), ("b", False)])
     api.delete(NODES, "a")
-    until(lambda: states(nodes) == [("a", True), ("b", False)])
+    until(lambda: states(nodes) == [("a", True), ("b", False)] and nodes.reflector.version == 4)
     before = nodes.version()
     clock.now += 299
     assert nodes.version() == before
