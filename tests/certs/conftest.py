@@ -11,6 +11,7 @@ from certs.cluster import Cluster, Names
 from certs.state import Desired
 from tests.certs.apiserver import CertsApiServer
 from tests.cli.conftest import Result
+from tests.server.program import SECONDS
 from webhook.cli.certs import service_hosts
 from webhook.cli.main import main
 from webhook.cluster.client import Client
@@ -25,16 +26,16 @@ class Certs:
     def __init__(self, kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.kubeconfig, self._capsys = kubeconfig, capsys
 
-    def __call__(self, *arguments: str) -> Result:
+    def __call__(self, command: str, *arguments: str) -> Result:
         self._capsys.readouterr()
-        code = main(["certs", *arguments, "--kubeconfig", str(self.kubeconfig)])
+        code = main(["certs", command, f"--timeout={SECONDS}", *arguments, "--kubeconfig", str(self.kubeconfig)])
         return Result(code, *self._capsys.readouterr())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "certs", *arguments, "--kubeconfig", str(self.kubeconfig)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def cluster(self, call_seconds: float = 10.0, **more: float) -> Cluster:
+    def cluster(self, call_seconds: float = SECONDS, **more: float) -> Cluster:
         return Cluster(Client(Credentials(self.kubeconfig), call_seconds), Names(), **more)
 
 

@@ -4,11 +4,14 @@ import re
 import signal
 import subprocess
 import threading
+import time
+from datetime import timedelta
 from queue import Queue
+from types import SimpleNamespace
 
 import pytest
 
-from certs import verify
+from certs import ensure, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs, wait_for
 from tests.server.program import SECONDS, until
@@ -74,14 +77,20 @@ def test_missing_webhook_configurations_are_skipped(api: CertsApiServer, certs: 
     assert len(published_cas(api)) == 1
 
 
-def test_one_run_with_wait_rotates_a_ca(api: CertsApiServer, certs: Certs):
+def test_one_run_with_wait_rotates_a_ca(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+    def sleep(seconds: float) -> None:
+        api.ahead += timedelta(seconds=seconds)
+
+    monkeypatch.setattr(ensure, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     certs("ensure")
     before = published_cas(api)
     api.requests.clear()
-    result = certs("ensure", "--rotate-ca", "--wait", "5", "--publish-lag", "2", "--serve-lag", "0")
+    result = certs("ensure", "--rotate-ca", "--wait", "10m", "--publish-lag", "2m", "--serve-lag", "0")
     assert result.code == 0, result.err
     assert re.search(
-        r"^waiting [12] s: the next CA signs the leaf when API servers use the new bundle$", result.out, re.MULTILINE
+        r"^waiting [1-9]\d* s: the next CA signs the leaf when API servers use the new bundle$",
+        result.out,
+        re.MULTILINE,
     )
     introduced = [AUTHORITY, MUTATING, VALIDATING, TLS]
     assert api.written() == [*introduced, AUTHORITY, TLS, *introduced]
@@ -92,7 +101,7 @@ def test_one_run_with_wait_rotates_a_ca(api: CertsApiServer, certs: Certs):
 def test_several_runs_without_wait_rotate_a_ca(api: CertsApiServer, certs: Certs):
     certs("ensure")
     for _ in range(2):
-        result = certs("ensure", "--rotate-ca", "--wait", "1")
+        result = certs("ensure", "--rotate-ca", "--wait", "1", "--publish-lag", "1h")
         assert result.code == 0
         assert "a CA rotation is in progress: the next CA signs the leaf" in result.out
         assert len(published_cas(api)) == 2
