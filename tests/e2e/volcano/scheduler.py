@@ -147,12 +147,12 @@ class Volcano:
         cluster.apply(service_account(WITHOUT_QUOTA))
         self._directory = directory
         # In a folder of its own: the scheduler reads it, and logs that, whenever a file beside it changes.
-        self._conf = directory / "conf" / "volcano-scheduler.conf"
-        self._conf.parent.mkdir()
-        self._conf.write_text(scheduler_conf)
+        self.conf = directory / "conf" / "volcano-scheduler.conf"
+        self.conf.parent.mkdir()
+        self.conf.write_text(scheduler_conf)
         kubeconfig = cluster.kubeconfig_for_token(token, "volcano")
         common = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--scheduler-name=volcano"]
-        scheduler = [f"--scheduler-conf={self._conf}", f"--schedule-period={int(PERIOD * 1000)}ms", "-v=2"]
+        scheduler = [f"--scheduler-conf={self.conf}", f"--schedule-period={int(PERIOD * 1000)}ms", "-v=2"]
         scheduler += ["--csi-storage=false", "--listen-address=127.0.0.1:0"]
         environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(cluster.port)}
         environment["TZ"] = "UTC"  # west of it, handshakes of 1.14.1 are older than a minute when it writes them
@@ -172,12 +172,18 @@ class Volcano:
         before = log.read_text(errors="replace").count(LOADED)
         new = self._directory / "new.conf"
         new.write_text(conf)
-        new.replace(self._conf)
+        new.replace(self.conf)
         until(lambda: log.read_text(errors="replace").count(LOADED) > before)
 
     def restart_scheduler(self) -> None:
         """Start the scheduler again, with an empty cache."""
+        self.stop_scheduler()
+        self.start_scheduler()
+
+    def stop_scheduler(self) -> None:
         self._daemons.pop().close()
+
+    def start_scheduler(self) -> None:
         self._daemons.append(Daemon(self._command, self._directory / f"{SCHEDULER}.log"))
 
     def start_with_retry(self, api: Api, attempt: Callable[[float], bool], patience: float = SECONDS) -> str:
@@ -240,9 +246,8 @@ class Volcano:
 def touch_nodes(api: Api) -> None:
     """Cause an event of each node, as the device plugin does with its handshake."""
     for node in api.get(NODES).body["items"]:
-        api.merge(
-            f"{NODES}/{node['metadata']['name']}", {"metadata": {"annotations": {NODE_VGPU_HANDSHAKE: handshake()}}}
-        )
+        path, changed = f"{NODES}/{node['metadata']['name']}", {NODE_VGPU_HANDSHAKE: handshake()}
+        until(lambda: api.merge(path, {"metadata": {"annotations": changed}}).status == 200)  # noqa: B023
 
 
 def is_unanswered(node: Object) -> bool:
@@ -259,7 +264,7 @@ def keep_cards(api: Api) -> None:
     """
     for node in api.get(NODES).body["items"]:
         if not is_unanswered(node):
-            annotations = {NODE_VGPU_HANDSHAKE: f"Requesting_2999.12.31 {datetime.now(UTC):%H:%M:%S}"}
+            annotations = {NODE_VGPU_HANDSHAKE: f"Requesting_2999.12.31 {datetime.now(UTC):%H:%M:%S.%f}"}
             only_this = {"resourceVersion": node["metadata"]["resourceVersion"]}
             api.merge(f"{NODES}/{node['metadata']['name']}", {"metadata": only_this | {"annotations": annotations}})
 

@@ -27,9 +27,10 @@ def test_a_scheduler_that_has_just_started_binds_pods_without_cards(tmp_path_fac
     """In a start, the nodes are mostly read before the first session enables cards; here that is later in any case."""
     fleet = scheduler.on_fleet(FLEET, tmp_path_factory, keeps_cards=False)
     with fleet as (cluster, volcano), cluster.api() as api:
+        volcano.stop_scheduler()
         keep_cards(api)
-        volcano.configure(WITHOUT_CARDS)
-        volcano.restart_scheduler()
+        volcano.conf.write_text(WITHOUT_CARDS)
+        volcano.start_scheduler()
         assert place(api, NAMESPACE, [scheduler.manifest("without", [{"cpu": 1}])], SECONDS) != [
             None
         ]  # the node is read
