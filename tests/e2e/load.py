@@ -52,7 +52,7 @@ class Load:
 
     @property
     def failed(self) -> dict[str, int]:
-        return {outcome: number for outcome, number in self.outcomes.items() if outcome != CREATED}
+        return {outcome: number for outcome, number in dict(self.outcomes).items() if outcome != CREATED}
 
     def wait_for_creations(self, creations: int = 200) -> None:
         """Wait for more creations, successful or not."""
