@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, device_pod, load_nodes
-from tests.e2e.shipped import configurations, is_configuration, with_port_and_ca
+from tests.e2e.shipped import PATIENCE, configurations, is_configuration, with_port_and_ca
 from tests.server.program import DATA, Program, until
 
 NODES = load_nodes("mixed")
@@ -21,31 +21,38 @@ def attach(
     ca_bundle: bytes,
     *programs: Program,
     documents: Iterable[Object] = (),
-    probe: Object = PROBE,
+    timeout: int = PATIENCE,
 ) -> None:
-    """Make the API server call a port, and wait until one of the programs is called for a probe.
+    """Make the API server call a port, and wait until the programs are called for a probe.
 
     The documents contain the webhook configurations; by default, they are those of deploy/.
     """
     called = [*filter(is_configuration, documents)] or configurations()
-    cluster.apply(*(with_port_and_ca(port, ca_bundle, configuration) for configuration in called))
-    wait_for_calls(cluster, *programs, probe=probe)
+    cluster.apply(*(with_port_and_ca(port, ca_bundle, configuration, timeout) for configuration in called))
+    wait_for_calls(cluster, *programs)
 
 
 def delete_configurations(cluster: Cluster) -> None:
+    """Delete the configurations, whose programs have ended, and wait until no pod depends on them."""
     for configuration in configurations():
         cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    until(lambda: create_probe(cluster))
 
 
-def wait_for_calls(cluster: Cluster, *programs: Program, probe: Object = PROBE) -> None:
-    """Create pods as dry runs until one of the programs is called."""
+def wait_for_calls(cluster: Cluster, *programs: Program) -> None:
+    """Create pods as dry runs until the programs are called by both configurations: each takes effect by itself."""
 
-    def called() -> bool:
-        before = [program.metric("requests_total") for program in programs]
-        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=probe)
-        return [program.metric("requests_total") for program in programs] != before
+    def calls(endpoint: str) -> float:
+        return sum(program.metric("requests_total", endpoint=endpoint) for program in programs)
 
-    until(called)
+    for endpoint in ("mutate", "validate"):
+        before = calls(endpoint)
+        until(lambda: create_probe(cluster) and calls(endpoint) > before)  # noqa: B023
+
+
+def create_probe(cluster: Cluster) -> bool:
+    """Create a pod as a dry run; whether the API server admits it."""
+    return cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=PROBE).returncode == 0
 
 
 @contextmanager

@@ -98,15 +98,13 @@ class Cluster:
         )
 
     def apply(self, *documents: Any) -> None:
-        """Apply objects, and wait until the kinds that they define are served; fails if the API server rejects one."""
+        """Apply objects, and wait until kubectl finds the kinds that they define; fails if the API server rejects one."""
         stream = "\n".join(json.dumps(document) for document in documents)
         result = self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=stream)
         assert result.returncode == 0, result.stderr
-        specs = [document["spec"] for document in documents if document["kind"] == "CustomResourceDefinition"]
-        with self.api() as api:
-            for spec in specs:
-                path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}?limit=1"
-                until(lambda: api.get(path).status == HTTPStatus.OK)  # noqa: B023
+        kinds = {each["metadata"]["name"] for each in documents if each["kind"] == "CustomResourceDefinition"}
+        if kinds:  # they are served when they are listed
+            until(lambda: kinds <= {*self.kubectl("api-resources", "--output=name").stdout.split()})
 
     def audit_events(self) -> list[dict[str, Any]]:
         """The events of the audit log of the API server, without an incomplete last line."""
@@ -167,6 +165,11 @@ class Cluster:
     def _ready(self) -> bool:
         try:
             with self.api() as api:
-                return api.get("/readyz").status == 200
+                paths = (
+                    "/readyz",
+                    "/api/v1/namespaces/kube-system",
+                    "/api/v1/namespaces/default",
+                )  # it creates these later
+                return all(api.get(path).status == HTTPStatus.OK for path in paths)
         except OSError:
             return False

@@ -4,6 +4,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,11 @@ from tests.deploy.files import DEPLOY, built
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, NODES, attach, create_node
 from tests.e2e.cluster import ASSETS_HELP, HERE, Cluster, api_server_version, assets
-from tests.e2e.objects import config_map, custom_resource, namespace_objects, service_account
+from tests.e2e.objects import USER, config_map, custom_resource, namespace_objects, pods, service_account
 from tests.e2e.serving import FORGETS_SOON, Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, with_local_service
 from tests.ledger import figure, record
-from tests.server.program import Authority, Program
+from tests.server.program import Authority, Program, until
 
 Serve = Callable[..., Program]
 
@@ -82,6 +83,8 @@ def api(cluster: Cluster) -> Iterator[Api]:
 def namespace(cluster: Cluster) -> str:
     name = f"test-{next(_numbers)}"
     cluster.apply(*namespace_objects(name))
+    with cluster.api(USER) as user:  # who is forbidden even this before the API server uses the roles
+        until(lambda: user.get(pods(name, "p")).status == HTTPStatus.NOT_FOUND)
     return name
 
 
