@@ -3,6 +3,7 @@
 import json
 import re
 import ssl
+import time
 from dataclasses import dataclass
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -10,6 +11,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.server.client import SECONDS
+
+IDLE_SECONDS = (
+    30.0  # an API server closes a connection after 90 s without a request (k8s.io/apiserver 0.37, secure_serving.go)
+)
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,11 @@ class Api:
     """One connection; it is not thread-safe."""
 
     def __init__(self, port: int, ca: Path, token: str, user: str | None = None, group: str | None = None) -> None:
-        """The first request opens the connection; `user`, of a group, is impersonated."""
+        """A request opens the connection if it is the first one for long; `user`, of a group, is impersonated."""
         self._connection = HTTPSConnection(
             "127.0.0.1", port, timeout=SECONDS, context=ssl.create_default_context(cafile=ca)
         )
+        self._used = 0.0
         self._headers = {"Authorization": f"Bearer {token}"} | ({"Impersonate-User": user} if user else {})
         self._headers |= {"Impersonate-Group": group} if group else {}
 
@@ -64,9 +70,12 @@ class Api:
     def send(self, method: str, path: str, document: Any = None, content_type: str = "application/json") -> Response:
         body = None if document is None else json.dumps(document).encode()
         headers = self._headers if body is None else self._headers | {"Content-Type": content_type}
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            self._connection.close()
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()
         data = response.read()
+        self._used = time.monotonic()
         is_json = response.headers.get_content_type() == "application/json"
         warnings = tuple(warning_text(header) for header in response.headers.get_all("Warning") or [])
         return Response(response.status, json.loads(data) if is_json else data.decode(), warnings)

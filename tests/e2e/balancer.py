@@ -36,7 +36,8 @@ class Balancer(socketserver.ThreadingTCPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Forward a connection, in a thread of its own; the server closes it then."""
-        replica = self.replicas[next(self._turns) % len(self.replicas)]
+        replicas = tuple(self.replicas)  # another thread may change them between the two looks at them
+        replica = replicas[next(self._turns) % len(replicas)]
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", replica)) as server:
             back = threading.Thread(target=_copy, args=(server, request), daemon=True)
             back.start()

@@ -5,6 +5,8 @@ import base64
 from tests.deploy.files import DEPLOY, bound, built
 from tests.e2e.objects import Object
 
+PATIENCE = 30  # seconds, as many as there may be: only what hangs takes so long on a busy machine
+
 
 def is_configuration(document: Object) -> bool:
     kind: str = document["kind"]
@@ -22,17 +24,18 @@ def with_local_service(document: Object) -> Object:
     return document | {"spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}
 
 
-def with_port_and_ca(port: int, ca_bundle: bytes | None, configuration: Object) -> Object:
+def with_port_and_ca(port: int, ca_bundle: bytes | None, configuration: Object, timeout: int = PATIENCE) -> Object:
     """A binding webhook configuration that calls a port of this machine, with a CA bundle unless `certs` writes it."""
     client_config = {"caBundle": base64.b64encode(ca_bundle).decode()} if ca_bundle else {}
-    return with_port(port, bound(configuration), client_config)
+    return with_port(port, bound(configuration), client_config, timeout)
 
 
-def with_port(port: int, configuration: Object, client_config: Object | None = None) -> Object:
+def with_port(port: int, configuration: Object, client_config: Object | None = None, timeout: int = PATIENCE) -> Object:
     """A webhook configuration that calls a port of this machine, with additional fields of clientConfig."""
     webhooks = [
         webhook
         | {"clientConfig": {"service": webhook["clientConfig"]["service"] | {"port": port}} | (client_config or {})}
+        | {"timeoutSeconds": timeout}
         for webhook in configuration["webhooks"]
     ]
     return configuration | {"webhooks": webhooks}

@@ -35,8 +35,6 @@ def test_a_node_is_added_and_removed(webhook: Program, api: Api, namespace: str)
     assert TOO_MANY in create_pod(api, namespace).message
     with extra_node(api, larger_node()):
         until(lambda: create_pod(api, namespace).status == 201)
-    in_doubt = 'only node "larger" can take the pod, but it has disappeared from the API server'
-    until(lambda: in_doubt in "".join(create_pod(api, namespace).warnings))
     until(lambda: TOO_MANY in create_pod(api, namespace).message)
 
 
@@ -59,5 +57,5 @@ def test_a_device_class_serves_a_name(webhook: Program, api: Api, namespace: str
 def test_the_api_server_restarts(webhook: Program, cluster: Cluster, namespace: str):
     cluster.restart_api_server()
     with cluster.api() as api, extra_node(api, larger_node()):
-        until(lambda: create_pod(api, namespace).status == 201, 30)
+        until(lambda: create_pod(api, namespace).status == 201)
     assert "Traceback" not in webhook.log()

@@ -12,6 +12,7 @@ from tests.e2e.conftest import Serve
 from tests.e2e.load import Load
 from tests.e2e.serving import Replica
 from tests.e2e.shipped import configurations, with_port_and_ca
+from tests.server.program import until
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +38,11 @@ def test_a_ca_rotation_fails_no_creation(webhook: Replica, cluster: Cluster, api
     trusted, served = bundle(api), served_certificate(webhook)
     with Load(cluster, namespace) as load:
         load.wait_for_creations()
-        output = ensure(cluster, "--rotate-ca", "--wait", "40", "--publish-lag", "1", "--serve-lag", "3")
+        ensure(cluster, "--rotate-ca", "--wait", "60", "--publish-lag", "5", "--serve-lag", "1h")
+        until(lambda: served_certificate(webhook) != served)
+        load.wait_for_creations()
+        assert "retire the old CA" in ensure(cluster, "--serve-lag", "0s")
         load.wait_for_creations()
     assert load.failed == {}
-    assert "retire the old CA" in output
-    assert served_certificate(webhook) != served
     assert bundle(api).count(b"BEGIN CERTIFICATE") == 1
     assert bundle(api) != trusted
