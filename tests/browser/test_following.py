@@ -15,14 +15,22 @@ from webhook.texts import visible
 NEWS = "[data-news]"
 NAMES = (*TEXTS, "a\nb\t\x1b[31m\u2028\U000e0041")
 HERE = "window.here = true"
-# The next response is that of a console that was restarted and has not read its log yet.
+# Responses are those of a console that was restarted and has not read its log yet, until `fetch` is `real` again.
 RESTARTED = """
-    const real = window.fetch;
+    window.real = window.fetch;
     window.fetch = async (...request) => {
-        window.fetch = real;
         const found = await (await real(...request)).json();
         const log = {...found.log, caughtUp: false};
         return new Response(JSON.stringify({...found, entries: [], newest: 0, log}));
+    };
+"""
+
+# The next response comes once `answer` is called.
+ONE_IS_SLOW = """
+    const real = window.fetch;
+    window.fetch = (...request) => {
+        window.fetch = real;
+        return new Promise((resolve) => (window.answer = () => resolve(real(...request))));
     };
 """
 
@@ -103,6 +111,19 @@ def test_new_rows_wait_while_the_user_reads(user: User, console: Running):
     user.until(lambda: len(user.all(ROWS)) == 3)
 
 
+def test_a_decision_appears_once_even_if_the_page_asks_again_before_the_response(user: User, console: Running):
+    follow(user, console, "once")
+    user.js(ONE_IS_SLOW)
+    user.until(lambda: user.js("return Boolean(window.answer)"))
+    append(console.audit, refused(namespace="once", name="second"))
+    user.js("document.dispatchEvent(new Event('visibilitychange'))")  # the user comes back from another tab
+    user.until(lambda: user.texts(OBJECTS) == ["Pod/second", "Pod/first"])
+    user.js("answer()")
+    append(console.audit, refused(namespace="once", name="third"))
+    user.until(lambda: user.texts(OBJECTS)[0] == "Pod/third")
+    assert user.texts(OBJECTS) == ["Pod/third", "Pod/second", "Pod/first"]
+
+
 def test_rows_do_not_pile_up(user: User, console: Running):
     follow(user, console, "busy")
     append(console.audit, *[refused(namespace="busy")] * 800)
@@ -145,7 +166,7 @@ def test_a_stopped_console_is_reported_and_followed_again_later(policy_user: Use
         with user.tab():
             user.open("/")
             console.end(signal.SIGQUIT)
-            user.paste(EDITOR, TOO_MANY)
+            user.write(EDITOR, TOO_MANY)
             user.sees("The console does not answer. Is it still running?")
         user.sees("The console does not answer; trying again", NEWS)
     finally:
@@ -159,5 +180,6 @@ def test_following_continues_once_a_restarted_console_has_read_its_log(user: Use
     follow(user, console, "restarted")
     user.js(RESTARTED)
     user.sees("is reading the log", NEWS)
+    user.js("window.fetch = real")
     append(console.audit, refused(namespace="restarted", name="afterwards"))
     user.until(lambda: user.texts(OBJECTS) == ["Pod/afterwards", "Pod/first"])

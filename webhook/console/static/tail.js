@@ -17,7 +17,7 @@ let missed = 0;
 const known = new Map(); // the latest decisions by number, for rows with their repair
 let added = 0;
 let since = "";
-let run = 0; // responses to requests of an earlier run are dropped
+let run = 0; // responses to earlier requests are dropped
 
 function result() {
   return document.getElementById("result");
@@ -43,7 +43,7 @@ function soon(delay) {
 
 async function look() {
   if (!following || document.hidden) return;
-  const mine = run;
+  const mine = ++run;
   try {
     const address = result().dataset.api;
     const answer = await fetch(`${address}${address.includes("?") ? "&" : "?"}after=${last}&limit=${MOST}`);
