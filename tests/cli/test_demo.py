@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.questions import needs
-from tests.server.program import until
+from tests.server.program import free_port, until
 from webhook.cli.demo import listening
 
 PROGRAM = Path(sys.executable).parent / "vgpu-webhook"
@@ -23,7 +23,7 @@ PROGRAM = Path(sys.executable).parent / "vgpu-webhook"
 @pytest.fixture
 def demo():
     process = subprocess.Popen(
-        [PROGRAM, "demo", "--port", "0", "--console-port", "0"],
+        [PROGRAM, "demo", "--port", str(free_port()), "--console-port", str(free_port())],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -11,6 +11,7 @@ from html import escape
 from itertools import accumulate, groupby
 
 from tests.docs.commands import BIN, ROOT
+from tests.server.program import free_port
 
 FILE = ROOT / "docs" / "images" / "demo.svg"
 COLUMNS, ROWS = 100, 26  # of the terminal
@@ -37,7 +38,7 @@ Cells = list[tuple[str, str]]  # a line: each letter with its class
 
 def recorded() -> str:
     """What the program prints in colour; what differs from run to run is replaced."""
-    command = [BIN / "vgpu-webhook", "demo", "--once", "--port", "0", "--console-port", "0"]
+    command = [BIN / "vgpu-webhook", "demo", "--once", "--port", str(free_port()), "--console-port", str(free_port())]
     environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | {"FORCE_COLOR": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=True)
     text = done.stdout

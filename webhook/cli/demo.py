@@ -34,7 +34,7 @@ PORT = click.IntRange(0, 65535)
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
 MAX_SAMPLE = 1 << 16  # bytes
 MAX_LOG = 1000  # characters of a log that are shown, the last ones
-READY_SECONDS = 60.0  # of a machine that does much else; only a hang takes longer
+READY_SECONDS = 60.0  # for a start or an answer on a machine that does much else; only a hang takes longer
 STOP_SECONDS = 10.0
 LOOK_SECONDS = 0.2  # between two looks whether both still run
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # each ends it and its two processes
@@ -68,10 +68,12 @@ def _run(directory: Path, port: int, console_port: int, terminal: Terminal, *, o
 
     def ask(path: str, body: bytes | None = None) -> bytes:
         context = ssl.create_default_context(cafile=str(ca))
-        return _exchange(http.client.HTTPSConnection("localhost", port, timeout=10, context=context), path, body)
+        connection = http.client.HTTPSConnection("localhost", port, timeout=READY_SECONDS, context=context)
+        return _exchange(connection, path, body)
 
     def look() -> bytes:
-        return _exchange(http.client.HTTPConnection("127.0.0.1", console_port, timeout=10), "/static/icon.svg", None)
+        connection = http.client.HTTPConnection("127.0.0.1", console_port, timeout=READY_SECONDS)
+        return _exchange(connection, "/static/icon.svg", None)
 
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(_started("the webhook", serve, directory / "serve.log"))]
@@ -145,6 +147,7 @@ def _started(name: str, arguments: Iterable[str], log: Path) -> Iterator[_Child]
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
+            process.wait()
 
 
 def _exchange(connection: http.client.HTTPConnection, path: str, body: bytes | None) -> bytes:
