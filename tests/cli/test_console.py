@@ -28,7 +28,7 @@ def test_it_follows_its_files_and_comes_back_when_its_worker_is_killed(tmp_path:
     log, policy = tmp_path / "audit.jsonl", tmp_path / "policy.yaml"
     policy.write_text("rules: {card-count: warn}\n")
     with running("--audit-log", str(log), "--policy", str(policy)) as console:
-        assert b"not there yet" in console.get("/health")
+        until(lambda: b"not there yet" in console.get("/health"))
         lines = (SAMPLES / "audit.jsonl").read_bytes().splitlines(keepends=True)
         log.write_bytes(lines[0])
         until(lambda: count(console) == 1)

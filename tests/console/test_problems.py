@@ -14,6 +14,7 @@ from tests.console.running import running
 from webhook.console import guard
 from webhook.console.app import create_app, pages
 from webhook.console.pages import ConsolePage
+from webhook.console.serving import ConsoleLimits
 from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
 from webhook.errors import ConfigError
@@ -126,7 +127,7 @@ def test_code_is_marked_and_markup_is_escaped(text, shown):
 
 @pytest.fixture(scope="module")
 def port():
-    with running() as found:
+    with running(limits=ConsoleLimits(silence=3600, reading=3600, idle=3600)) as found:  # tests may pause between bytes
         yield found.port
 
 

@@ -32,7 +32,7 @@ def metrics_port() -> int:
 @pytest.fixture(scope="module")
 def console(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[Running]:
     silence, reading = request.param
-    limits = ConsoleLimits(silence=silence, reading=reading)
+    limits = ConsoleLimits(silence=silence, reading=reading, idle=ENDLESS)
     with running("--metrics-bind", f"127.0.0.1:{metrics_port}", limits=limits) as found:
         yield found
 
