@@ -47,6 +47,7 @@ def chromium(home: Path) -> Iterator[Chrome]:
         driver = Chrome(options, Service(str(shutil.which("chromedriver")), env=os.environ | mine))
     try:
         driver.set_page_load_timeout(PAGE_SECONDS)
+        driver.set_script_timeout(PAGE_SECONDS)
         yield driver
     finally:
         driver.quit()

@@ -74,6 +74,7 @@ def use(console: Running, driver: Chrome) -> Iterator[User]:
     user = User(driver, console.address)
     user.reset()
     yield user
+    user.leave()
     assert user.browser_errors() == []
     assert user.foreign_requests() == []
 
@@ -85,6 +86,4 @@ def user(console: Running, driver: Chrome) -> Iterator[User]:
 
 @pytest.fixture
 def policy_user(policy_console: Running, driver: Chrome) -> Iterator[User]:
-    driver.get("about:blank")  # the page of the test before may still send requests to the other console
     yield from use(policy_console, driver)
-    driver.get("about:blank")

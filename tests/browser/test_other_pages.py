@@ -64,7 +64,7 @@ def test_a_table_is_sorted_by_its_heads(user: User):
 
 def test_health_shows_the_results_of_the_doctor_and_refreshes(user: User):
     user.open("/health?wait=20")
-    user.until(lambda: user.all(".lines dt"))
+    user.until(lambda: user.all(".lines dt") and not user.all("[data-looking]"))
     assert "certificate" in user.text(".parts").lower()
     summaries = user.all("details.group summary")
     closed = [each for each in summaries if not each.find_element("xpath", "..").get_attribute("open")]

@@ -51,6 +51,12 @@ results.style = await loaded(document.createElement("link"), "/static/console.cs
 results.frame = await framed();
 finish(results);
 """
+FRAME = """
+const frame = document.createElement("iframe");
+frame.src = arguments[0] + "/fleet";
+document.body.append(frame);
+return new Promise((resolve) => (frame.onload = resolve)).then(() => true);
+"""
 NOTHING = dict.fromkeys(["get", "blind", "withCookies", "post", "json", "script", "image", "style", "frame"], "nothing")
 FILES = {".js": "text/javascript", ".svg": "image/svg+xml", ".css": "text/css"}
 ICON = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
@@ -92,7 +98,7 @@ def visitor(user: User, other_site: str) -> Iterator[User]:
     """A user on the page of another site; errors that the browser logs there are expected."""
     user.driver.get(other_site)
     yield user
-    user.driver.get("about:blank")
+    user.leave()
     user.browser_errors()
     user.requests()
 
@@ -120,10 +126,10 @@ def test_a_name_that_resolves_to_this_machine_gets_nothing(visitor: User):
 
 
 def test_a_frame_shows_nothing_of_the_console(visitor: User):
-    visitor.js("document.body.innerHTML = `<iframe src='${arguments[0]}/fleet'></iframe>`", visitor.address)
+    visitor.js(FRAME, visitor.address)
     visitor.driver.switch_to.frame(0)
     try:
-        assert "gpu-a" not in visitor.until(lambda: visitor.driver.page_source)
+        assert "gpu-a" not in visitor.driver.page_source
         assert "vgpu-webhook" not in visitor.driver.page_source
     finally:
         visitor.driver.switch_to.default_content()
