@@ -195,6 +195,22 @@ def test_the_reader_waits_for_a_number_that_a_rotation_is_about_to_use(tmp_path:
     assert uids([log]) == ["a", "c", "d"]
 
 
+def test_a_file_that_is_renamed_before_it_is_opened_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log, first, second = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2"))
+    log.write_bytes(line("b"))
+    first.write_bytes(line("a"))
+    find = streams._kept
+
+    def find_and_rotate(path: str, number: int) -> str | None:
+        name = find(path, number)
+        if number == 1:
+            first.rename(second)
+        return name
+
+    monkeypatch.setattr(streams, "_kept", find_and_rotate)
+    assert uids([log]) == ["a", "b"]
+
+
 def test_foreign_lines_and_a_torn_one_are_counted(tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(line("a") + b'I1120 started\n\n{"level":"info"}\n[]\n\xff\xfe\n' + line("b") + line("c")[:100])

@@ -312,7 +312,7 @@ def newest_first(path: str, complain: Complain, seen: set[tuple[int, int]] | Non
         yield log
     number = 1
     while not _NUMBERED.search(path) and (name := _kept(path, number) or _kept_soon(path, number)):
-        for log in _open(name, seen, complain):
+        for log in _open(name, seen, complain, found=True):
             if current is not None and current.begins_with(log):  # logrotate copies FILE before it truncates it
                 log.file.close()
             else:
@@ -336,11 +336,12 @@ def _kept_soon(path: str, number: int) -> str | None:
     return older
 
 
-def _open(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator[LogFile]:
+def _open(path: str, seen: set[tuple[int, int]], complain: Complain, *, found: bool = False) -> Iterator[LogFile]:
     try:
         file = Path(path).open("rb")  # noqa: SIM115  # the caller closes it
     except OSError as error:
-        complain(f"{path}: {mistake_in_file(error)}")
+        if not (found and isinstance(error, FileNotFoundError)):  # else it has the next number by now
+            complain(f"{path}: {mistake_in_file(error)}")
         return
     status = os.fstat(file.fileno())
     inode = status.st_dev, status.st_ino
