@@ -27,15 +27,17 @@ from tests.audit.test_follower import STEPS as FOLLOWED
 from tests.examples import examples
 from tests.postgres import BINARIES, PASSWORD, Postgres
 from tests.questions import needs
+from tests.server.client import SECONDS
 from tests.server.program import free_port, until
 from webhook.audit.database import Database
 from webhook.audit.decision import spell_time
-from webhook.audit.shipper import Intervals, Shipper
+from webhook.audit.shipper import INTERVALS, Intervals, Shipper
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.writer import AuditLogWriter
 from webhook.cli.options import STORE_VARIABLE
 
 KEEP = Retention(decisions=10_000_000, bytes=10 << 30)
+LONGEST = SECONDS + INTERVALS.longest_pause  # after the database failed several times
 
 
 class ShippedWorld(World):
@@ -110,7 +112,7 @@ def test_its_metrics_show_how_far_it_is_behind(tmp_path: Path):
     until(lambda: shown("ship_lag_seconds") > 1)
     until(lambda: shown("ship_decisions_total") == 0)
     (tmp_path / "none").mkdir()
-    until(lambda: shown("ship_decisions_total") == 5)
+    until(lambda: shown("ship_decisions_total") == 5, LONGEST)
     until(lambda: 0 <= shown("ship_lag_seconds") < 2)
     assert program.end() == 0
 
@@ -407,7 +409,7 @@ def test_each_decision_is_stored_once_though_everything_is_killed(count: int, po
     for replica in replicas:
         replica.join()
     console.restart()
-    until(lambda: newest(port) == 2 * count)
+    until(lambda: newest(port) == 2 * count, LONGEST)
     assert [shipper.end() for shipper in shippers] == [0, 0]
     console.end()
     assert sorted(stored(url)) == list(range(2 * count))
