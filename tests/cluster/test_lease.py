@@ -8,6 +8,7 @@ import pytest
 from tests.clock import Clock
 from tests.cluster.apihttp import ReceivedRequest
 from tests.cluster.apiserver import ApiServer, Object
+from tests.server.program import SECONDS
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.lease import LEASE_SECONDS, Lease
@@ -45,7 +46,7 @@ def api() -> Iterator[LeaseServer]:
 
 @pytest.fixture
 def client(api: LeaseServer, tmp_path: Path) -> Client:
-    return Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig")))
+    return Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig")), SECONDS)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import status
 from tests.reviewing import request
 from tests.server.live import gpu_node
-from tests.server.program import until
+from tests.server.program import SECONDS, until
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.pace import Pace
@@ -32,7 +32,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def nodes(credentials: Credentials, clock: Clock) -> Iterator[FollowedNodes]:
-    source = FollowedNodes(Access(partial(Client, credentials), pace=Pace(clock=clock)))
+    source = FollowedNodes(Access(partial(Client, credentials, SECONDS), pace=Pace(clock=clock)))
     source.reflector.stale_after = 600
     yield source
     source.reflector.stop()

@@ -190,6 +190,7 @@ def test_a_pipe_is_read_once(files: Paths):
     """`--policy <(…)` is a pipe: a second read would return nothing, and an empty policy is the default one."""
     files["policy"].unlink()
     os.mkfifo(files["policy"])
+    os.utime(files["policy"], ns=(1, 1))  # so that writing changes it, however soon that is
     writer = threading.Thread(target=files["policy"].write_text, args=("rules: {card-count: warn}",))
     writer.start()
     watcher = watch(files)
