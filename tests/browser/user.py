@@ -25,8 +25,8 @@ class User:
         self.statuses: set[int] = set()
 
     def leave(self) -> None:
-        """Show a picture: what the page still sends ends. For a page after an empty one, Chromium would start a process."""
-        self.open("/static/icon.svg")
+        """Open a page that sends nothing: what this one still sends ends. After an empty one, Chromium starts a process."""
+        self.open("/rules/card-count")
 
     def reset(self) -> None:
         """Undo what earlier tests changed."""
