@@ -22,8 +22,9 @@ from webhook.server.limits import LIMITS, ServerLimits
 
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
-PORTS = 1000  # for each process of the tests
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+PORTS = 12_000 // WORKERS  # for each process of the tests
 NUMBERS = count(random.SystemRandom().randrange(PORTS))  # Hypothesis sets the seed of the usual one
 
 
@@ -45,7 +46,7 @@ def until(holds: Callable[[], Any], seconds: float = SECONDS) -> Any:
 def free_port() -> int:
     """A port below those of outgoing connections, in a range of this process of the tests: others find other ports."""
     for number in islice(NUMBERS, PORTS):
-        port = 20_000 + PORTS * (WORKER % 12) + number % PORTS
+        port = 20_000 + PORTS * WORKER + number % PORTS
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
