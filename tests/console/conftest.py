@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from threading import TIMEOUT_MAX
 from typing import Any
 
 import pytest
@@ -79,7 +80,10 @@ def sample_sources(settings: Fixed) -> Sources:
 
 
 def followed(sources: Sources) -> dict[str, Any]:
-    return {question: section.follow(sources) for question, section in sections().items()}
+    found = {question: section.follow(sources) for question, section in sections().items()}
+    if usage := found.get("usage"):
+        usage.current(TIMEOUT_MAX)  # a page waits for the first result for some seconds only
+    return found
 
 
 def sample_state() -> ConsoleState:

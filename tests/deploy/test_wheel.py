@@ -90,5 +90,5 @@ def test_it_reviews_a_manifest(home: Path):
 
 
 def test_it_shows_a_demonstration(home: Path):
-    demo = run(home, "vgpu-webhook", "demo", "--once")
+    demo = run(home, "vgpu-webhook", "demo", "--once", "--port", "0", "--console-port", "0")
     assert (demo.returncode, "Traceback" in demo.stderr) == (0, False), demo

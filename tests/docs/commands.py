@@ -78,7 +78,6 @@ def run(
         env=inherited | {"PATH": path} | environment,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 

@@ -40,7 +40,7 @@ def test_the_site_can_be_built_but_not_with_dead_links(tmp_path: Path):
     with (tmp_path / "docs" / "index.md").open("a") as page:
         page.write("\n[dead](no-such-page.md) [dead](rules.md#no-such-section)\n")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     found = ("page does not exist", "anchor does not exist", "2 issues found")
     output = done.stdout + done.stderr
     assert (done.returncode, [text for text in found if text not in output]) == (1, []), output
@@ -227,7 +227,6 @@ def test_the_example_rule_works(tmp_path: Path):
         env={"PYTHONPATH": str(tmp_path), "PATH": str(BIN), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     output = done.stdout + done.stderr

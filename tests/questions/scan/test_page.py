@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.clock import Clock
 from tests.cluster.apiserver import ApiServer
 from tests.console.conftest import Fixed, client_of, sample_parts, sample_sources
 from tests.console.pages import get_json
@@ -27,7 +28,7 @@ def console(*files: Path) -> Any:
     sources = sample_sources(Fixed(sample_parts()))
     work = follow(Sources(sources.settings, sources.reader, files))
     client = client_of(sources.settings, scan=work)
-    client.work = work
+    client.clock = work.clock = Clock()
     return client
 
 
@@ -77,6 +78,6 @@ def test_a_refresh_finds_what_has_changed(tmp_path: Path):
     assert scan(client)["pods"] == 0
     file.write_text(SAMPLE_PODS.read_text())
     assert scan(client, refresh="true")["pods"] == 0  # the last scan has only just ended
-    client.work.ended -= 11
+    client.clock.now += 11
     assert scan(client)["pods"] == 0
     assert scan(client, refresh="true")["pods"] > 0

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from html import unescape
 from itertools import count
+from threading import TIMEOUT_MAX
 from typing import Any
 
 import pytest
@@ -55,7 +56,9 @@ def pods(settings: Fixed) -> Pods:
 @pytest.fixture
 def client(settings: Fixed, pods: Pods) -> Any:
     hours = count()
-    return client_of(settings, usage=UsageWatcher(pods, lambda: 3600.0 * next(hours)))
+    watcher = UsageWatcher(pods, lambda: 3600.0 * next(hours))
+    watcher.current(TIMEOUT_MAX)  # a page waits for the first result for some seconds only
+    return client_of(settings, usage=watcher)
 
 
 usage = partial(get_json, path="/usage")
@@ -135,7 +138,7 @@ def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
     metadata = {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)}
     raw = {"metadata": metadata, "spec": {"nodeName": "gpu-b"}}
     pods.replace([BoundPodReader(settings.snapshot.config).read(raw)])
-    response = client.get("/usage").text
+    response = until(lambda: "alert(1)" in (found := client.get("/usage").text) and found)
     assert "<script>alert" not in response
     assert "\u202e" not in response
 

@@ -4,6 +4,7 @@ import json
 import re
 from html import unescape
 from itertools import count
+from math import inf
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from tests.console.conftest import client_of, sample_state
 from tests.console.rows import page_rows
 from webhook import names
 from webhook.errors import ClusterError
+from webhook.questions.why import page as why_page
 from webhook.questions.why.listing import NOT_EXAMINED
 from webhook.settings.sources import SAMPLE_PODS
 
@@ -25,9 +27,16 @@ def state():
     return sample_state()
 
 
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch):
+    """A list may take as long as a busy machine needs."""
+    monkeypatch.setattr(why_page, "LIST_SECONDS", inf)
+
+
 def test_what_takes_too_long_is_not_examined(client, monkeypatch):
     minutes = count(step=60.0)
     monkeypatch.setattr("time.monotonic", lambda: next(minutes))
+    monkeypatch.setattr(why_page, "LIST_SECONDS", 5.0)
     (pod,) = client.get("/api/v1/waiting").get_json()["pods"]
     assert (pod["verdict"], pod["summary"]) == ("unknown", NOT_EXAMINED)
 
