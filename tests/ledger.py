@@ -23,6 +23,7 @@ HEAD = "# What `make test` cannot show: see tests/ledger.py. The commands write 
 CHANGED = "+"  # after a commit: there were changes to what is covered
 NEVER = "never run"
 NOTHING = "–"  # noqa: RUF001
+NO_GIT = (OSError, subprocess.CalledProcessError)  # it is not installed, or this is no checkout of this user
 
 
 class Run(NamedTuple):
@@ -59,8 +60,12 @@ def record(name: str, figure: str, beside: str = "", file: Path = FILE) -> None:
     """
     ledger = yaml.safe_load(file.read_text())
     row = ledger[name]
-    changed = _git(file, "status", "--short", "--", *row["covers"])
-    commit = _git(file, "rev-parse", "--short=8", "HEAD").strip() + CHANGED * bool(changed)
+    try:
+        changed = _git(file, "status", "--short", "--", *row["covers"])
+        commit = _git(file, "rev-parse", "--short=8", "HEAD").strip() + CHANGED * bool(changed)
+    except NO_GIT as error:
+        sys.stderr.write(f"not written into the ledger: git cannot name the commit ({error})\n")
+        return
     run = Run(beside, commit, datetime.now(UTC).date().isoformat(), figure)
     row["runs"] = [*(other for other in row["runs"] if other["beside"] != beside), run._asdict()]
     row["runs"].sort(key=lambda each: each["beside"])
@@ -83,7 +88,7 @@ def changes_since(row: Row, run: Run, file: Path = FILE) -> int | None:
     """How many commits have changed what is covered since a run; None if git does not know its commit."""
     try:
         return int(_git(file, "rev-list", "--count", f"{run.commit.rstrip(CHANGED)}..HEAD", "--", *row.covers))
-    except subprocess.CalledProcessError:  # a shallow clone, or a commit that never landed
+    except NO_GIT:  # or a shallow clone, or a commit that never landed
         return None
 
 

@@ -1,5 +1,7 @@
 """The ledger: what a command writes, and how old it is then."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,7 +16,9 @@ storm: {shows: nothing is lost, command: make storm, covers: [deploy], runs: []}
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Path:
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [each for each in os.environ if each.startswith("GIT_")]:
+        monkeypatch.delenv(name)  # of a hook or a rebase: git would write into that repository
     for folder in ("tests", "webhook", "deploy", "docs"):
         (tmp_path / folder).mkdir()
     (tmp_path / "docs" / "proof.md").write_text("<!-- ledger: empty -->\n<!-- end of ledger -->\n")
@@ -57,6 +61,22 @@ def test_a_run_with_changes_of_what_it_covers_says_so(ledger: Path):
     record("e2e", "1 passed", "", ledger)
     record("storm", "6 of 6", "", ledger)
     assert [run.commit.endswith("+") for row in rows(ledger) for run in row.runs] == [False, True]
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_without_git_a_run_is_not_written_and_its_age_is_not_known(
+    installed: bool, ledger: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The run has passed, and stays so."""
+    record("e2e", "1 passed", "", ledger)
+    before = ledger.read_text()
+    if installed:
+        shutil.rmtree(ledger.parents[1] / ".git")
+    else:
+        monkeypatch.setenv("PATH", "")
+    record("e2e", "2 passed", "", ledger)
+    assert (ledger.read_text(), "git cannot name the commit" in capsys.readouterr().err) == (before, True)
+    assert "commit not known here" in next(ages(ledger))
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)
