@@ -20,6 +20,8 @@ run: $(RUN_READY) ## start a standalone webhook and its console, send three pods
 
 # Without bytecode each of the hundreds of processes that the tests start would compile all modules.
 test: export PYTHONDONTWRITEBYTECODE =
+# Property tests try the same examples in each run.
+test: export PYTHONHASHSEED = 0
 test: $(READY) ## the checks, then all tests that need no cluster; minutes
 	@echo "checks, then all tests: about seven minutes on two cores; make quick takes half a minute"
 	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-layers compile-tests

@@ -12,13 +12,15 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
+from tests.fork_server import import_all
+
 # Collection makes a million objects, and hardly one of them is garbage: looking for it would take a third of the time.
 gc.disable()
 
 # `yaml.safe_load` of the tests: libyaml reads the same ten times as fast, and each process reads all cases.
 yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# The same examples in each run: a change of the code alone decides whether the tests pass.
+# The same examples in each run, with the hash seed of `make test`: a change of the code alone decides whether the tests pass.
 settings.register_profile(
     "quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -31,7 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on, the garbage collector looks for what tests leave, and not at the tests themselves."""
+    """Load what else tests would load, in the order in which they happen to run: Hypothesis takes constants from all modules.
+
+    From here on, the garbage collector looks for what tests leave, and not at the tests themselves.
+    """
+    import_all()
     gc.freeze()
     gc.enable()
 

@@ -123,17 +123,15 @@ def _become(order: Order, streams: list[int]) -> None:
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
-def _import_all() -> None:
+def import_all() -> None:
+    """Load all modules of the project."""
     import importlib
     import pkgutil
 
-    sys.path[0] = str(ROOT)
     for package in ("webhook", "certs"):
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
-    importlib.import_module("psycopg")
-    importlib.import_module("uvloop")
 
 
 def _run(order: Order) -> int:
@@ -154,7 +152,11 @@ def _run(order: Order) -> int:
 
 
 if __name__ == "__main__":
-    _import_all()
+    sys.path[0] = str(ROOT)
+    import_all()
+    import psycopg  # noqa: F401
+    import uvloop  # noqa: F401
+
     gc.freeze()
     code = _run(_serve(socket.socket(fileno=int(sys.argv[1]))))
     threading._shutdown()  # type: ignore[attr-defined]  # waits for other threads
