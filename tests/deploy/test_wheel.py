@@ -12,6 +12,7 @@ import pytest
 
 from tests.deploy.files import ROOT
 from tests.questions import needs
+from tests.server.program import free_port
 
 POD = "webhook/samples/pod-refused.yaml"
 
@@ -90,5 +91,6 @@ def test_it_reviews_a_manifest(home: Path):
 
 
 def test_it_shows_a_demonstration(home: Path):
-    demo = run(home, "vgpu-webhook", "demo", "--once", "--port", "0", "--console-port", "0")
+    ports = [f"--{name}={free_port()}" for name in ("port", "console-port")]
+    demo = run(home, "vgpu-webhook", "demo", "--once", *ports)
     assert (demo.returncode, "Traceback" in demo.stderr) == (0, False), demo
