@@ -44,5 +44,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes a core, since many tests wait for a server or a browser; no more than have ports of their own."""
-    return min(12, 2 * (os.cpu_count() or 1))
+    """Two processes a core, since many tests wait for a server or a browser.
+
+    A container sees all cores of its machine, and each process takes a quarter of a gigabyte: 16 at most.
+    """
+    return min(16, 2 * (os.cpu_count() or 1))
