@@ -8,7 +8,7 @@ import pytest
 
 from tests import fork_server
 from tests.server.client import Connection
-from tests.server.program import DATA, Authority, Program
+from tests.server.program import DATA, PATIENT, Authority, Program
 
 Start = Callable[..., Program]
 
@@ -25,13 +25,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Start]:
-    """Start `vgpu-webhook serve` with more options; all are ended with the module."""
+    """Start `vgpu-webhook serve` with more options, patient with its clients; all are ended with the module."""
     programs: list[Program] = []
 
     def run(*options: str, ready: bool = True, tls: Authority = authority, **popen: Any) -> Program:
         log = tmp_path_factory.mktemp("log") / "stderr"
         ca = tls.directory / "ca.crt"
-        programs.append(Program([*tls.options, *options], log, ca, starts=fork_server.Popen, **popen))
+        given = {"limits": PATIENT, "starts": fork_server.Popen} | popen
+        programs.append(Program([*tls.options, *options], log, ca, **given))
         if ready:
             programs[-1].wait_ready()
         return programs[-1]

@@ -7,15 +7,15 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.server.client import JSON, SECONDS, Connection, encode_request
 from tests.server.conftest import Start
-from tests.server.program import Program, until
+from tests.server.program import PATIENT, Program, until
 from tests.server.reviews import VGPU, admission_response, review
-from webhook.server.limits import ServerLimits
 
 PIPE_BYTES = 64 << 10
 CONTAINERS = [{"name": f"c-{number}", "resources": {"limits": VGPU, "requests": VGPU}} for number in range(12)]
@@ -88,7 +88,7 @@ def _drain(reader: int) -> bytes:
 
 def test_a_paused_reader_gets_every_line_without_another_decision(start: Start, pipe: tuple[int, int]):
     reader, writer = pipe
-    program = start(stdout=writer, limits=ServerLimits(flush_seconds=SECONDS))
+    program = start(stdout=writer, limits=replace(PATIENT, flush_seconds=SECONDS))
     uids = burst(program, 100, "paused")
     program.record()
     read = bytearray()
@@ -105,7 +105,7 @@ def test_a_paused_reader_gets_every_line_without_another_decision(start: Start, 
 
 def test_a_reader_that_stops_does_not_block_admissions(start: Start, pipe: tuple[int, int]):
     reader, writer = pipe
-    program = start(stdout=writer, limits=ServerLimits(audit_bytes=PIPE_BYTES))
+    program = start(stdout=writer, limits=replace(PATIENT, audit_bytes=PIPE_BYTES))
     with program.connect() as connection:
         uids = send_reviews(connection, 500, "stuck")
         lost = until(lambda: program.metric("audit_write_failures_total"))

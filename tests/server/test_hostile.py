@@ -7,19 +7,20 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tests.server.client import JSON, SECONDS, Connection, context, encode_request
 from tests.server.conftest import Start
 from tests.server.live import QUICK
-from tests.server.program import Authority, Program, until
+from tests.server.program import PATIENT, Authority, Program, until
 from tests.server.reviews import admission_response, refusal, review
 from tests.server.test_tls_reload import wait_for_certificate
 from webhook.server.budget import CONNECTION_BYTES
 from webhook.server.limits import ServerLimits
 
-IMPATIENT, PATIENT = 2.0, 3600.0  # seconds until a server closes connections that make no progress
+IMPATIENT, NEVER = 2.0, 3600.0  # seconds until a server closes connections that make no progress
 MIB = 1 << 20
 FEW = 64  # connections
 CRAMPED = (8 << 20) // CONNECTION_BYTES
@@ -31,13 +32,13 @@ METRICS = encode_request("GET", "/metrics")
 
 def limits(seconds: float, **others: float) -> ServerLimits:
     fields = ("handshake", "head", "unused", "write_blocked", "body")
-    return ServerLimits(**{"close_seconds": 0.3, **{f"{field}_seconds": seconds for field in fields}, **others})
+    return replace(PATIENT, **{"close_seconds": 0.3, **{f"{field}_seconds": seconds for field in fields}, **others})
 
 
 @pytest.fixture(scope="module")
 def patient(start: Start) -> Program:
     """A server that closes no silent connection while a test runs."""
-    return warm(start("--audit-log", "", limits=limits(PATIENT)))
+    return warm(start("--audit-log", "", limits=limits(NEVER)))
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +49,13 @@ def impatient(start: Start) -> Program:
 @pytest.fixture(scope="module")
 def cramped(start: Start) -> Program:
     """A patient server with little memory for connections."""
-    return start("--audit-log", "", limits=limits(PATIENT, memory_bytes=8 << 20))
+    return start("--audit-log", "", limits=limits(NEVER, memory_bytes=8 << 20))
 
 
 @pytest.fixture(scope="module")
 def few(start: Start) -> Program:
     """A server that may open few files, half of them for connections."""
-    return start("--audit-log", "", limits=ServerLimits(open_files=2 * FEW, close_seconds=0.2))
+    return start("--audit-log", "", limits=replace(PATIENT, open_files=2 * FEW, close_seconds=0.2))
 
 
 def warm(program: Program) -> Program:
@@ -79,10 +80,11 @@ class HeldConnections(contextlib.ExitStack):
     def silent(self, program: Program, count: int, first: bytes = b"") -> list[Connection]:
         """Connections that finish the TLS handshake, send `first`, and then nothing."""
         tls = context(program.ca)
-        made = [self.enter_context(Connection(program.port, tls)) for _ in range(count)]
-        for connection in made:
-            connection.send(first)
-        self.sockets += [connection.socket for connection in made]
+        made = []
+        for _ in range(count):
+            made.append(self.enter_context(Connection(program.port, tls)))
+            self.sockets.append(made[-1].socket)
+            made[-1].send(first)
         return made
 
     def slow(self, program: Program, count: int, first: bytes) -> None:
@@ -136,15 +138,16 @@ def test_silent_and_slow_connections_delay_no_review(patient: Program, held: Hel
 
 
 def test_silent_and_slow_connections_are_closed(impatient: Program, held: HeldConnections):
-    held.without_handshake(impatient, 20)
-    held.silent(impatient, 20)
-    held.slow(impatient, 20, HEAD + b"X-Slow: ")
-    held.slow(impatient, 20, BODY)
+    for hold, *first in (
+        (held.without_handshake,), (held.silent,), (held.slow, HEAD + b"X-Slow: "), (held.slow, BODY),
+    ):  # fmt: skip
+        with contextlib.suppress(OSError):  # on a slow machine, it is closed while it is made
+            hold(impatient, 20, *first)
     assert held.all_closed()
 
 
 def test_a_connection_that_an_api_server_keeps_in_reserve_stays(start: Start):
-    program = start("--audit-log", "", limits=ServerLimits(head_seconds=0.2, sweep_seconds=0.05))
+    program = start("--audit-log", "", limits=replace(PATIENT, head_seconds=0.2, sweep_seconds=0.05))
     with program.connect() as spare, program.connect() as begun:
         begun.send(HEAD[:20])
         assert begun.ended(), "a head must arrive in time"
@@ -198,14 +201,15 @@ def test_clients_that_do_not_read_use_little_memory_and_are_closed(
     check_serves(patient)
     assert patient.memory() - before < 32 * MIB
     files = impatient.settled_files()
-    held.silent(impatient, 1, METRICS * 1200)
+    with contextlib.suppress(OSError):
+        held.silent(impatient, 1, METRICS * 1200)
     until(lambda: impatient.open_files() <= files)
 
 
 def test_the_memory_of_a_pipeline_is_limited(impatient: Program, held: HeldConnections):
     before, files = impatient.memory(), impatient.settled_files()
-    (client,) = held.silent(impatient, 1)
-    with contextlib.suppress(ConnectionError, ssl.SSLError, TimeoutError):
+    with contextlib.suppress(OSError):
+        (client,) = held.silent(impatient, 1)
         for _ in range(500):
             client.send(encode_request("POST", "/validate", b"{", JSON) * 1000)
     assert impatient.memory() - before < 32 * MIB
@@ -278,13 +282,13 @@ def test_silent_connections_are_closed_first_the_oldest_before_others(few: Progr
 
 def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority: Authority, held: HeldConnections):
     """Silent connections use all file descriptors; after their end the server serves again, with the new certificate."""
-    program = start("--audit-log", "", limits=ServerLimits(handshake_seconds=2.0), pace=QUICK)
+    program = start("--audit-log", "", pace=QUICK)
     resource.prlimit(program.worker, resource.RLIMIT_NOFILE, (64, 64))
     held.without_handshake(program, 100)
-    fresh = authority.renew()
-    until(lambda: "Too many open files" in program.log())
+    until(lambda: authority.renew() and "Too many open files" in program.log())
+    held.close()
     until(program.is_ready)
-    wait_for_certificate(program, fresh)
+    wait_for_certificate(program, authority.renew())
+    until(lambda: "last good" not in program.readyz())
     assert len(program.log()) < 20_000, "the log is not flooded"
-    assert "last good" not in program.readyz()
     assert "Traceback" not in program.log()
