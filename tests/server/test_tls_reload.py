@@ -51,9 +51,9 @@ def test_a_new_pair_is_served_while_old_connections_work(reloading: Program, aut
         wait_for_certificate(reloading, fresh)
         assert admission_response(old.post("/mutate", review("after")))["uid"] == "after"
         assert old.certificate == old_certificate != served_certificate(reloading)
-    assert reloading.metric("config_reloads_total", source="certificate", result="success") > before
+    until(lambda: reloading.metric("config_reloads_total", source="certificate", result="success") > before)
     expires = x509.load_pem_x509_certificate(fresh.certificate).not_valid_after_utc
-    assert reloading.metric("certificate_expiry_timestamp_seconds") == expires.timestamp()
+    until(lambda: reloading.metric("certificate_expiry_timestamp_seconds") == expires.timestamp())
 
 
 def half_written(authority: Authority) -> None:
@@ -138,7 +138,7 @@ def test_a_bad_pair_is_reported_and_not_used(reloading: Program, authority: Auth
     assert text.startswith("ready\n"), "a bad file does not make the server unready"
     assert served_certificate(reloading) == last_good
     assert admission_response(reloading.post("/mutate", review()))
-    assert reloading.metric("config_reloads_total", source="certificate", result="failure") > failures
+    until(lambda: reloading.metric("config_reloads_total", source="certificate", result="failure") > failures)
     assert reloading.log().count("ERROR certificate changed, but cannot be used") > logged
     wait_for_certificate(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
