@@ -1,5 +1,7 @@
 """With `--client-ca` the server reviews only requests of clients with a certificate of that CA; its file may change."""
 
+import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -17,9 +19,8 @@ from tests.server.client import JSON, Connection, Response, context, encode_requ
 from tests.server.client_certificates import client_pair, write_pair
 from tests.server.conftest import Start
 from tests.server.live import QUICK
-from tests.server.program import Program, until
+from tests.server.program import PATIENT, Program, until
 from tests.server.reviews import admission_response, refusal, review
-from webhook.server.limits import ServerLimits
 
 LARGE = {"metadata": {"annotations": {"notes": "x" * 200_000}}}
 
@@ -122,9 +123,14 @@ def test_other_certificates_are_refused(connect: Connect, clients: Clients):
 
 
 def test_a_connection_is_closed_when_its_certificate_expires(connect: Connect, clients: Clients):
-    with connect(clients.pair(days=4 / 86_400)) as connection:
-        admission_response(connection.post("/validate", review()))
-        assert connection.ended()
+    def is_closed(seconds: int) -> bool:
+        """Whether it is closed after so many seconds; False if a slow machine has no answer until then."""
+        with contextlib.suppress(OSError), connect(clients.pair(days=seconds / 86_400)) as connection:
+            admission_response(connection.post("/validate", review()))
+            return connection.ended()
+        return False
+
+    assert any(map(is_closed, (4, 16, 64)))
 
 
 def test_a_new_ca_replaces_the_old_one(server: Program, connect: Connect, clients: Clients):
@@ -182,7 +188,7 @@ def test_no_session_is_resumed(server: Program, clients: Clients, tmp_path: Path
 
 def test_a_busy_connection_is_closed_after_its_next_response(start: Start, tmp_path: Path):
     clients = Clients(tmp_path)
-    seldom = ServerLimits(sweep_seconds=60.0)
+    seldom = dataclasses.replace(PATIENT, sweep_seconds=60.0)
     program = start("--client-ca", str(clients.file), "--audit-log", "", limits=seldom, pace=QUICK)
     with connect_with(program, clients.pair(), tmp_path) as connection:
         assert "connection" not in connection.post("/validate", review()).headers
