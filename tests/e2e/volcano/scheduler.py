@@ -273,6 +273,11 @@ def handshake() -> str:
     return f"{REPORTED}_{datetime.now(UTC):%Y.%m.%d %H:%M:%S.%f}"
 
 
+def device_config() -> str:
+    """The device config without NPUs: 1.14.1 reads none that has them under `configs`, and then knows no MIG instances."""
+    return yaml.safe_dump({"nvidia": yaml.safe_load(DEVICE_CONFIG.read_text())["nvidia"]})
+
+
 def fleet_nodes(fleet: str) -> list[Object]:
     """The nodes of a sample fleet, with the device plugin's handshake."""
     nodes = load_nodes(fleet)
@@ -313,7 +318,7 @@ def on_fleet(
         cluster.apply(
             service_account(NAMESPACE),
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
-            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
+            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": device_config()}),
         )
         with cluster.api() as api:
             for node in fleet_nodes(fleet):

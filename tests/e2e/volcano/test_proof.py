@@ -196,6 +196,15 @@ def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str,
     report("tight", fleet, counts, differences)
 
 
+@pytest.mark.parametrize("fleet", ["mixed"], indirect=True, scope="module")
+def test_a_pod_gets_mig_instances(admin: Api, snapshot: Snapshot, volcano: tuple[Cluster, Volcano]):
+    amounts = [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": memory} for memory in (4864, 10240)]
+    pod = manifest("mig", amounts, {"volcano.sh/vgpu-mode": "mig"})
+    assert refusals(review(request(pod), snapshot)) == set()
+    started = volcano[1].start_with_retry(admin, lambda seconds: place(admin, NAMESPACE, [pod], seconds) != [None])
+    assert started != scheduler.NOT_STARTED
+
+
 WHOLE_NODES = [(4, [{"volcano.sh/vgpu-number": 8}])]
 
 
