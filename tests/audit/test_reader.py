@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.audit import sample
 from tests.audit.recording import record
+from tests.audit.test_follower import rename_files
 from tests.cases import each_case
 from tests.reviewing import ALL_FAMILIES, request, snapshot
 from webhook.audit import reader as streams
@@ -189,26 +190,34 @@ def test_the_reader_waits_for_a_number_that_a_rotation_is_about_to_use(tmp_path:
         file.write_bytes(line(uid))
 
     def rotate(_: float) -> None:
-        first.rename(second)
+        if first.exists():
+            first.rename(second)
 
     monkeypatch.setattr(streams.time, "sleep", rotate)
     assert uids([log]) == ["a", "c", "d"]
 
 
-def test_a_file_that_is_renamed_before_it_is_opened_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    log, first, second = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2"))
-    log.write_bytes(line("b"))
-    first.write_bytes(line("a"))
+@pytest.mark.parametrize(("before", "rotations"), [(2, 0), (1, 2)])
+def test_files_that_are_renamed_before_they_are_opened_are_read_in_order(
+    before: int, rotations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    log, first, second, third = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2", ".3"))
+    for file, uid in ((log, "c"), (first, "b"), (second, "a")):
+        file.write_bytes(line(uid))
     find = streams._kept
 
     def find_and_rotate(path: str, number: int) -> str | None:
         name = find(path, number)
-        if number == 1:
-            first.rename(second)
+        if number == before and not third.exists():
+            if not rotations:  # only its first step
+                second.rename(third)
+            for uid in "de"[:rotations]:
+                rename_files(log)
+                log.write_bytes(line(uid))
         return name
 
     monkeypatch.setattr(streams, "_kept", find_and_rotate)
-    assert uids([log]) == ["a", "b"]
+    assert "".join(uids([log])) == "abcde"[: 3 + rotations]
 
 
 def test_foreign_lines_and_a_torn_one_are_counted(tmp_path: Path):

@@ -9,7 +9,7 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -297,15 +297,51 @@ def read(log: LogFile, start: Cursor, skipped: Skipped, *, ended: bool = True) -
                 raise NoAuditLogError(f"{log.name}: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read")
 
 
-def newest_first(path: str, complain: Complain, seen: set[tuple[int, int]] | None = None) -> Iterator[LogFile]:
+def newest_first(
+    path: str,
+    complain: Complain,
+    seen: set[tuple[int, int]] | None = None,
+    is_last: Callable[[LogFile], bool] = lambda _: False,
+) -> list[LogFile]:
     """Open a log: FILE, then FILE.1, FILE.2.gz and so on; a file that is renamed meanwhile is not opened twice.
+
+    If FILE is, all are opened anew: after two rotations, a file would be missing, or in the place of an older one.
 
     Args:
         path: FILE.
         complain: called for each file that cannot be opened.
-        seen: the inodes of files that are not opened again.
+        seen: the inodes of files that are not opened again; gets those of the files.
+        is_last: whether no file is wanted that is older than this one.
     """
     seen = set() if seen is None else seen
+    for more in reversed(range(_TRIES)):
+        before, inodes = _newest(path), set(seen)
+        problems: list[str] = []
+        logs: list[LogFile] = []
+        for log in _each_file(path, problems.append, inodes):
+            logs.append(log)
+            if is_last(log):
+                break
+        if not more or _newest(path) == before:
+            break
+        for log in logs:
+            log.file.close()
+    seen |= inodes
+    for problem in problems:
+        complain(problem)
+    return logs
+
+
+def _newest(path: str) -> list[int]:
+    """The inodes of the two newest files; 0 for one that does not exist."""
+    inodes = [0, 0]
+    for place, name in enumerate((path, f"{path}.1")):
+        with suppress(OSError):
+            inodes[place] = Path(name).stat().st_ino
+    return inodes
+
+
+def _each_file(path: str, complain: Complain, seen: set[tuple[int, int]]) -> Iterator[LogFile]:
     current = None
     for log in _open(path, seen, complain):
         current = log
@@ -393,7 +429,7 @@ class LogReader:
             if path == STANDARD_INPUT:
                 self._files.append(LogFile("standard input", io.BufferedReader(io.FileIO(0, closefd=False))))
             else:
-                self._files += reversed(list(newest_first(path, self.complain, seen)))
+                self._files += reversed(newest_first(path, self.complain, seen))
         self._close_copies()
         for log in self._files:
             try:
