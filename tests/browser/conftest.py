@@ -25,10 +25,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """These tests come first, so that one process gets them all; each further one would start a browser and a console.
 
-    The pages are checked before other tests append to the log: a longer list takes longer to check.
+    The pages and their filters are checked before other tests append to the log: the first page would show no more of the
+    sample, and a longer list takes longer to check.
     """
+    first = ("test_pages.py", "test_decisions.py")
     here = Path(__file__).parent
-    items.sort(key=lambda item: (here not in item.path.parents, item.path.name != "test_pages.py"))
+    items.sort(key=lambda item: (here not in item.path.parents, *(item.path.name != name for name in first)))
 
 
 @pytest.fixture(scope="session")
