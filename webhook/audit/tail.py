@@ -82,15 +82,12 @@ class LogTail:
         Returns:
             Where to continue in the first of them, and whether it has decisions from before.
         """
-        held: LogFile | None = None
 
         def holds_cursor(log: LogFile) -> bool:
-            nonlocal held
-            held = log if log.holds(self.cursor) else None
-            return held is not None
+            return log.holds(self.cursor)
 
         self._logs = newest_first(self._path, self._complain_of_renamed, is_last=holds_cursor)[::-1]
-        if self._logs and self._logs[0] is held:
+        if self._logs and holds_cursor(self._logs[0]):
             return self.cursor, False
         if self._latest is not None:
             return self._skip_all_but(self._latest), False
